@@ -1,0 +1,361 @@
+//! Carries out what the quorum machines want: commands into outboxes, decisions into events.
+
+use super::Client;
+use super::timers::Due;
+use crate::error::{ExtendError, ExtendErrorKind, NodeFault, NodeOutcome, NodeReport};
+use crate::event::{Event, LostReason, ReleaseOutcome};
+use crate::ids::{LockId, NodeId, OperationId};
+use crate::machine::{Cause, Claim, Effect, EndReason, ExtendFailure, ReleaseVerdict, Verb, Vote};
+use crate::node::{Form, Node, Outgoing, Tag};
+use crate::request::Shown;
+use crate::time::Instant;
+use crate::wire::command;
+use crate::wire::handshake::{DeleteForm, ExtendForm};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::time::Duration;
+
+/// One token, with what its machine does not know: its bytes, and who waits for it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) claim: Claim,
+    pub(super) keys: Arc<[Bytes]>,
+    pub(super) value: Bytes,
+    /// The acquire that made the attempt, until it is answered.
+    pub(super) acquire: Option<OperationId>,
+    /// The release that waits for its verdict.
+    pub(super) release: Option<OperationId>,
+    /// The extends that wait for their rounds.
+    pub(super) rounds: Vec<(u32, OperationId)>,
+    /// What the nodes said in the newest round, and since when that runs.
+    pub(super) said: Vec<Said>,
+    pub(super) round_start: Instant,
+    /// That round: 0 for the attempt.
+    said_round: u32,
+    /// Attempted or held.
+    live: bool,
+    armed: Option<Instant>,
+    /// The command that was encoded last: the same one goes to all nodes of a dialect.
+    encoded: Option<(Form, Duration, Bytes)>,
+}
+
+/// What one node said in a round, beyond its vote.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Said {
+    pub(super) took: Option<Duration>,
+    pub(super) fault: Option<Box<NodeFault>>,
+}
+
+impl Entry {
+    pub(super) fn new(claim: Claim, keys: Arc<[Bytes]>, value: Bytes, acquire: OperationId, now: Instant) -> Self {
+        Self {
+            claim,
+            keys,
+            value,
+            acquire: Some(acquire),
+            release: None,
+            rounds: Vec::new(),
+            said: Vec::new(),
+            round_start: now,
+            said_round: 0,
+            live: true,
+            armed: None,
+            encoded: None,
+        }
+    }
+
+    /// Notes what a node said, for the error that the round may end in.
+    pub(super) fn note(&mut self, node: NodeId, fault: Option<NodeFault>, now: Instant) {
+        if self.said.len() <= node.index() {
+            self.said.resize_with(node.index() + 1, Said::default);
+        }
+        if let Some(said) = self.said.get_mut(node.index()) {
+            said.took = Some(now.saturating_duration_since(self.round_start));
+            said.fault = fault.map(Box::new);
+        }
+    }
+
+    /// An extension goes out: the first of a round makes room for what the nodes will say to it.
+    fn start_round(&mut self, round: u32, start: Instant) {
+        if round > self.said_round {
+            self.said_round = round;
+            self.said.clear();
+            self.round_start = start;
+        }
+    }
+
+    /// Whether the answer to `verb` belongs to the round whose reports are kept.
+    pub(super) fn is_newest_round(&self, verb: Verb) -> bool {
+        match verb {
+            Verb::Set => self.said_round == 0,
+            Verb::Extend { round, .. } => round == self.said_round,
+            Verb::Repair { .. } | Verb::Release => false,
+        }
+    }
+
+    fn encode(&mut self, form: Form, ttl: Duration) -> Bytes {
+        if let Some((same, same_ttl, bytes)) = &self.encoded
+            && *same == form
+            && *same_ttl == ttl
+        {
+            return bytes.clone();
+        }
+        let bytes = match form {
+            Form::Set | Form::SetAll => command::set(&self.keys, &self.value, ttl),
+            Form::Extend(extend) => command::extend(extend, &self.keys, &self.value, ttl),
+            Form::ExtendAll => command::extend(ExtendForm::Script, &self.keys, &self.value, ttl),
+            Form::Delete(delete) => command::release(delete, &self.keys, &self.value),
+            Form::DeleteAll(_) => command::release(DeleteForm::Script, &self.keys, &self.value),
+        };
+        self.encoded = Some((form, ttl, bytes.clone()));
+        bytes
+    }
+
+    /// The form in which the verb goes to this node.
+    fn form(&self, verb: Verb, node: &Node) -> Form {
+        match (verb, self.keys.len()) {
+            (Verb::Set | Verb::Repair { .. }, 1) => Form::Set,
+            (Verb::Set | Verb::Repair { .. }, _) => Form::SetAll,
+            (Verb::Extend { .. }, 1) => Form::Extend(node.extend_form()),
+            (Verb::Extend { .. }, _) => Form::ExtendAll,
+            (Verb::Release, 1) => Form::Delete(node.delete_form()),
+            (Verb::Release, keys) => Form::DeleteAll(keys),
+        }
+    }
+}
+
+/// The name of a lock in an error: its resources, escaped, joined by commas.
+pub(super) fn resource_text(keys: &[Bytes]) -> String {
+    let mut text = String::new();
+    for key in keys {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(&format!("{}", Shown(key)));
+    }
+    text
+}
+
+impl Client {
+    /// Gives a claim an input, and carries out what it wants.
+    pub(super) fn drive(&mut self, lock: u64, input: impl FnOnce(&mut Claim, &mut Vec<Effect>)) {
+        let Some(entry) = self.claims.get_mut(lock) else { return };
+        let mut effects = core::mem::take(&mut self.scratch);
+        input(&mut entry.claim, &mut effects);
+        self.carry_out(lock, effects);
+    }
+
+    /// Carries out a claim's effects, re-arms its timer, and forgets it once it is finished.
+    pub(super) fn carry_out(&mut self, lock: u64, mut effects: Vec<Effect>) {
+        for effect in effects.drain(..) {
+            self.apply(lock, effect);
+        }
+        self.scratch = effects;
+        let Some(entry) = self.claims.get_mut(lock) else { return };
+        if entry.live && entry.claim.ended().is_some() {
+            entry.live = false;
+            self.live_claims = self.live_claims.saturating_sub(1);
+        }
+        if entry.claim.is_finished() {
+            self.forget_claim(lock);
+        } else {
+            let at = entry.claim.next_timeout();
+            self.timers.arm(&mut entry.armed, Due::Claim(lock), at, self.now);
+        }
+        if self.closing.is_some() {
+            self.finish_closing_if_done();
+        }
+    }
+
+    /// Forgets a claim and its timer.
+    pub(super) fn forget_claim(&mut self, lock: u64) {
+        let Some(mut entry) = self.claims.remove(lock) else { return };
+        self.timers.arm(&mut entry.armed, Due::Claim(lock), None, self.now);
+        self.live_claims = self.live_claims.saturating_sub(usize::from(entry.live));
+    }
+
+    pub(super) fn on_claim_due(&mut self, lock: u64) {
+        if let Some(entry) = self.claims.get_mut(lock) {
+            entry.armed = None;
+        }
+        let now = self.now;
+        self.drive(lock, |claim, effects| claim.timeout(now, effects));
+    }
+
+    /// Every claim, in a fixed order.
+    pub(super) fn all_claims(&self) -> Vec<u64> {
+        self.claims.iter().map(|(lock, _)| lock).collect()
+    }
+
+    fn apply(&mut self, lock: u64, effect: Effect) {
+        match effect {
+            Effect::Send(node, verb) => self.send(lock, node, verb),
+            Effect::Withdraw(node) => {
+                if let Some(node) = self.nodes.get_mut(node.index()) {
+                    node.withdraw(LockId(lock));
+                }
+            }
+            Effect::Granted { deadline } => self.on_granted(lock, deadline),
+            Effect::AttemptLost(loss) => self.on_attempt_lost(lock, loss),
+            Effect::DeadlineMoved { deadline } => {
+                self.queue.event(Event::DeadlineMoved { lock: LockId(lock), deadline });
+            }
+            Effect::RoundDone { round, cause, result } => self.on_round_done(lock, round, cause, result),
+            Effect::Expiring { deadline } => self.queue.event(Event::Expiring { lock: LockId(lock), deadline }),
+            Effect::Lost(reason) => self.on_lost(lock, reason),
+            Effect::ReleaseDone(verdict) => self.on_release_done(lock, verdict),
+            Effect::Alias(node) => self.queue.event(Event::AliasSuspected { lock: LockId(lock), node }),
+            Effect::Repaired(node) => self.queue.event(Event::Repaired { lock: LockId(lock), node }),
+        }
+    }
+
+    fn send(&mut self, lock: u64, node: NodeId, verb: Verb) {
+        let (Some(entry), Some(node)) = (self.claims.get_mut(lock), self.nodes.get_mut(node.index())) else { return };
+        let ttl = match verb {
+            Verb::Set => entry.claim.terms().ttl,
+            Verb::Extend { ttl, round, start, .. } => {
+                entry.start_round(round, start);
+                ttl
+            }
+            Verb::Repair { ttl } => ttl,
+            Verb::Release => Duration::ZERO,
+        };
+        let form = entry.form(verb, node);
+        let tag = Tag::Claim { lock: LockId(lock), verb, form };
+        let outgoing = Outgoing { tag, bytes: entry.encode(form, ttl), patience: entry.claim.terms().node_timeout };
+        if node.outbox.is_empty() {
+            self.queue.outbox(node.connection());
+        }
+        node.outbox.push_back(outgoing);
+    }
+
+    fn on_round_done(&mut self, lock: u64, round: u32, cause: Cause, result: Result<Instant, ExtendFailure>) {
+        let Some(entry) = self.claims.get_mut(lock) else { return };
+        let waiting = entry.rounds.iter().position(|(of, _)| *of == round).map(|index| entry.rounds.swap_remove(index).1);
+        let id = LockId(lock);
+        // Whoever waited may have called it off meanwhile.
+        let waiting = waiting.filter(|operation| self.operations.remove(operation.0).is_some());
+        let error = match result {
+            Ok(deadline) => {
+                match (cause, waiting) {
+                    (_, Some(operation)) => self.queue.event(Event::Extended { operation, lock: id, deadline }),
+                    (Cause::Renewal, None) => {
+                        let confirmed = self.confirmed(lock);
+                        self.queue.event(Event::Renewed { lock: id, deadline, confirmed });
+                    }
+                    (Cause::Manual, None) => {}
+                }
+                return;
+            }
+            Err(ExtendFailure::NoQuorum) => self.extend_error(lock, ExtendErrorKind::NoQuorum),
+            Err(ExtendFailure::Ended) => {
+                let ended = self.claims.get(lock).and_then(|entry| entry.claim.ended());
+                let kind = match ended.and_then(lost_reason) {
+                    Some(reason) => ExtendErrorKind::Lost(reason),
+                    None => ExtendErrorKind::Released,
+                };
+                self.extend_error(lock, kind)
+            }
+        };
+        let ended = result == Err(ExtendFailure::Ended);
+        match waiting {
+            Some(operation) => self.queue.event(Event::ExtendFailed { operation, lock: id, error }),
+            None if cause == Cause::Renewal && !ended => {
+                self.queue.event(Event::RenewalFailed { lock: id, error });
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn extend_error(&self, lock: u64, kind: ExtendErrorKind) -> ExtendError {
+        let Some(entry) = self.claims.get(lock) else {
+            return ExtendError { kind, resource: String::new(), elapsed: Duration::ZERO, nodes: Vec::new() };
+        };
+        ExtendError {
+            kind,
+            resource: resource_text(&entry.keys),
+            elapsed: self.now.saturating_duration_since(entry.round_start),
+            nodes: self.round_reports(entry),
+        }
+    }
+
+    /// How many nodes support the lock beyond now.
+    fn confirmed(&self, lock: u64) -> u8 {
+        let Some(entry) = self.claims.get(lock) else { return 0 };
+        let supports = self.nodes.iter().filter_map(|node| entry.claim.support(node.id));
+        u8::try_from(supports.filter(|until| *until > self.now).count()).unwrap_or(u8::MAX)
+    }
+
+    fn on_lost(&mut self, lock: u64, reason: EndReason) {
+        if let Some(reason) = lost_reason(reason) {
+            self.queue.event(Event::Lost { lock: LockId(lock), reason });
+        }
+    }
+
+    fn on_release_done(&mut self, lock: u64, verdict: ReleaseVerdict) {
+        let Some(operation) = self.claims.get_mut(lock).and_then(|entry| entry.release.take()) else { return };
+        if self.operations.remove(operation.0).is_none() {
+            return;
+        }
+        let outcome = match verdict {
+            ReleaseVerdict::Released => ReleaseOutcome::Released,
+            ReleaseVerdict::Expired => ReleaseOutcome::Expired,
+            ReleaseVerdict::NotMine => ReleaseOutcome::NotMine,
+            ReleaseVerdict::Unknown { gone_by } => ReleaseOutcome::Unknown { gone_by },
+        };
+        self.queue.event(Event::Released { operation, lock: LockId(lock), outcome });
+    }
+
+    /// What the nodes said to the attempt of this entry.
+    pub(super) fn attempt_reports(&self, entry: &Entry) -> Vec<NodeReport> {
+        self.reports(entry, |node, fault| match entry.claim.vote(node.id) {
+            Some(Vote::Granted) => NodeOutcome::Granted,
+            Some(Vote::Refused) => NodeOutcome::Refused,
+            Some(Vote::Failed | Vote::Ambiguous) => NodeOutcome::Failed(fault.unwrap_or_else(|| node.why_not())),
+            Some(Vote::Unsent) => NodeOutcome::Unsent(node.why_not()),
+            None => NodeOutcome::Unanswered,
+        })
+    }
+
+    /// What the nodes said to the newest round of extension of this entry.
+    fn round_reports(&self, entry: &Entry) -> Vec<NodeReport> {
+        self.reports(entry, |node, fault| {
+            let said = entry.said.get(node.id.index()).is_some_and(|said| said.took.is_some());
+            match fault {
+                Some(fault) => NodeOutcome::Failed(fault),
+                None if said && entry.claim.is_gone(node.id) => NodeOutcome::Refused,
+                None if said => NodeOutcome::Granted,
+                None if node.is_ready() => NodeOutcome::Unanswered,
+                None => NodeOutcome::Unsent(node.why_not()),
+            }
+        })
+    }
+
+    fn reports(&self, entry: &Entry, outcome: impl Fn(&Node, Option<NodeFault>) -> NodeOutcome) -> Vec<NodeReport> {
+        let report = |node: &Node| {
+            let said = entry.said.get(node.id.index());
+            NodeReport {
+                node: node.id,
+                address: node.label.clone(),
+                outcome: outcome(node, said.and_then(|said| said.fault.as_deref().cloned())),
+                took: said.and_then(|said| said.took),
+                holder: None,
+            }
+        };
+        self.nodes.iter().map(report).collect()
+    }
+}
+
+/// The user's name for an end that is a loss.
+pub(super) const fn lost_reason(reason: EndReason) -> Option<LostReason> {
+    match reason {
+        EndReason::Expired => Some(LostReason::Expired),
+        EndReason::TokenGone => Some(LostReason::TokenGone),
+        EndReason::Duplicate => Some(LostReason::DuplicateNode),
+        EndReason::Released | EndReason::NotAcquired => None,
+    }
+}

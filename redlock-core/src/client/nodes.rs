@@ -1,0 +1,313 @@
+//! What happens on connections: made, greeted, answered, broken.
+
+use super::Client;
+use super::timers::Due;
+use crate::error::NodeFault;
+use crate::event::{DisconnectReason, Event, Output};
+use crate::ids::{ConnectionId, LockId};
+use crate::machine::{Answer, Verb};
+use crate::node::handshake::{Greeting, Progress, Step};
+use crate::node::{Form, Outgoing, State, Tag};
+use crate::wire::answer::{Answer as Said, Asked, Fallback};
+use crate::wire::error::{ErrorCode, ServerError};
+use crate::wire::handshake::{DeleteForm, ExtendForm};
+use crate::wire::reply::Reply;
+use alloc::format;
+
+impl Form {
+    /// What was asked of the node in this form.
+    const fn asked(self) -> Asked {
+        match self {
+            Self::Set => Asked::Set { keys: 1 },
+            Self::SetAll => Asked::Set { keys: usize::MAX },
+            Self::Extend(form) => Asked::Extend { form, keys: 1 },
+            Self::ExtendAll => Asked::Extend { form: ExtendForm::Script, keys: usize::MAX },
+            Self::Delete(form) => Asked::Release { form, keys: 1 },
+            Self::DeleteAll(keys) => Asked::Release { form: DeleteForm::Script, keys },
+        }
+    }
+}
+
+impl Client {
+    // ---- the connection's life ----
+
+    /// Asks for a connection to the node, and starts the timeout that covers it and its handshake (R11).
+    pub(super) fn connect_node(&mut self, index: usize) {
+        if self.closing.is_some() {
+            return;
+        }
+        let Some(node) = self.nodes.get_mut(index) else { return };
+        let connection = node.connect(self.now, self.config.handshake_timeout());
+        let address = node.address.clone();
+        self.queue.push(Output::Connect { connection, address });
+        self.arm_node(index);
+    }
+
+    pub(super) fn arm_node(&mut self, index: usize) {
+        let Some(node) = self.nodes.get_mut(index) else { return };
+        let due = node.due();
+        self.timers.arm(&mut node.armed, Due::Node(node.id.0), due, self.now);
+    }
+
+    pub(super) fn on_node_due(&mut self, index: usize) {
+        let Some(node) = self.nodes.get_mut(index) else { return };
+        node.armed = None;
+        match node.state {
+            State::Down { .. } => {
+                self.connect_node(index);
+                self.tell_reach(index);
+            }
+            State::Connecting { .. } | State::Handshaking { .. } => {
+                let fault = NodeFault::HandshakeTimeout(self.config.handshake_timeout());
+                self.lose_connection(index, fault, true);
+            }
+            State::Ready { .. } => match node.silent_for(self.now) {
+                Some(silence) => self.lose_connection(index, NodeFault::Silent(silence), true),
+                None => self.arm_node(index),
+            },
+            State::Closed => {}
+        }
+    }
+
+    pub(super) fn on_connected(&mut self, connection: ConnectionId) {
+        let name = self.config.client_name();
+        let now = self.now;
+        let Some(node) = self.nodes.get_mut(connection.node.index()) else { return };
+        if node.connection() != connection {
+            return;
+        }
+        if let Some(hello) = node.connected(name, now) {
+            self.push(connection.node.index(), hello);
+        }
+        self.arm_node(connection.node.index());
+    }
+
+    pub(super) fn on_disconnected(&mut self, connection: ConnectionId, reason: DisconnectReason) {
+        let Some(node) = self.nodes.get_mut(connection.node.index()) else { return };
+        if node.connection() != connection || !node.has_connection() {
+            return;
+        }
+        let in_handshake = matches!(node.state, State::Handshaking { .. });
+        let fault = match (reason, node.last_words.take()) {
+            (DisconnectReason::Closed | DisconnectReason::Io(_), Some(error)) => NodeFault::Server(error),
+            (DisconnectReason::Closed | DisconnectReason::Io(_), None) if in_handshake && !node.spoke => {
+                NodeFault::ClosedInHandshake
+            }
+            (DisconnectReason::Closed, None) => NodeFault::Closed,
+            (DisconnectReason::Io(detail), None) => NodeFault::Io(detail),
+            (DisconnectReason::Unresolvable(detail), _) => NodeFault::Unresolvable(detail),
+            (DisconnectReason::Refused(detail), _) => NodeFault::Refused(detail),
+            (DisconnectReason::Tls(detail), _) => NodeFault::Tls(detail),
+        };
+        self.lose_connection(connection.node.index(), fault, false);
+    }
+
+    /// The node's connection is gone, or given up (`close`). What was unanswered on it may still run.
+    pub(super) fn lose_connection(&mut self, index: usize, fault: NodeFault, close: bool) {
+        let Some(node) = self.nodes.get_mut(index) else { return };
+        let (id, connection) = (node.id, node.connection());
+        if close {
+            self.queue.disconnect(connection);
+        }
+        let news = node.is_ready() || node.fault.as_ref() != Some(&fault);
+        let was_ready = node.broke(fault.clone(), &mut self.rng, self.now);
+        if news {
+            self.queue.notice(Event::NodeDown { node: id, fault });
+        }
+        let again = matches!(node.state, State::Down { retry_at } if retry_at <= self.now);
+        if again {
+            self.connect_node(index);
+        }
+        self.arm_node(index);
+        if was_ready {
+            let (now, Some(reach)) = (self.now, self.nodes.get(index).map(crate::node::Node::reach)) else { return };
+            for lock in self.all_claims() {
+                self.drive(lock, |claim, effects| claim.broken(id, reach, now, effects));
+            }
+        } else {
+            self.tell_reach(index);
+        }
+        self.evaluate_connects();
+    }
+
+    /// Tells every claim how the node can be reached now.
+    fn tell_reach(&mut self, index: usize) {
+        let Some((id, reach)) = self.nodes.get(index).map(|node| (node.id, node.reach())) else { return };
+        let now = self.now;
+        for lock in self.all_claims() {
+            self.drive(lock, |claim, effects| claim.reach_changed(id, reach, now, effects));
+        }
+    }
+
+    /// The handshake is done: what is owed goes first, before any new SET (R7).
+    fn on_greeted(&mut self, index: usize, greeting: Greeting) {
+        let now = self.now;
+        let Some(node) = self.nodes.get_mut(index) else { return };
+        let id = node.id;
+        let unknown = greeting.info.as_ref().is_none_or(|info| info.run_id.is_none());
+        let restarted = node.greeted(greeting, now);
+        let reach = node.reach();
+        self.queue.notice(Event::NodeUp { node: id });
+        if restarted {
+            self.queue.notice(Event::NodeRestarted { node: id });
+        }
+        if unknown {
+            self.queue.notice(Event::IdentityUnknown { node: id });
+        }
+        self.arm_node(index);
+        let claims = self.all_claims();
+        let owes = |client: &Self, lock: &u64| client.claims.get(*lock).is_some_and(|entry| entry.claim.owes(id));
+        let (owing, others): (alloc::vec::Vec<u64>, alloc::vec::Vec<u64>) =
+            claims.into_iter().partition(|lock| owes(self, lock));
+        for lock in owing.into_iter().chain(others) {
+            self.drive(lock, |claim, effects| claim.ready(id, reach, now, effects));
+        }
+        self.evaluate_connects();
+    }
+
+    /// Puts a command of the node itself into its outbox.
+    fn push(&mut self, index: usize, outgoing: Outgoing) {
+        let Some(node) = self.nodes.get_mut(index) else { return };
+        if node.outbox.is_empty() {
+            self.queue.outbox(node.connection());
+        }
+        node.outbox.push_back(outgoing);
+    }
+
+    // ---- replies ----
+
+    pub(super) fn on_input(&mut self, connection: ConnectionId, bytes: &[u8]) {
+        let index = connection.node.index();
+        let now = self.now;
+        let mut rest = bytes;
+        // An empty read means nothing; the end of a stream is told by `handle_disconnected`.
+        while !rest.is_empty() {
+            let Some(node) = self.nodes.get_mut(index) else { return };
+            if node.connection() != connection || !matches!(node.state, State::Handshaking { .. } | State::Ready { .. }) {
+                return;
+            }
+            node.heard(now);
+            match node.decoder.next(&mut rest) {
+                Ok(None) => break,
+                Ok(Some(Reply::Push(_))) => node.spoke = true,
+                Ok(Some(reply)) => {
+                    node.spoke = true;
+                    self.on_reply(index, reply);
+                }
+                Err(violation) => {
+                    let first = !node.spoke && matches!(node.state, State::Handshaking { .. });
+                    let detail = format!("{violation}");
+                    let fault = if first { NodeFault::NotRedis(detail) } else { NodeFault::Protocol(detail) };
+                    return self.lose_connection(index, fault, true);
+                }
+            }
+        }
+        self.arm_node(index);
+    }
+
+    fn on_reply(&mut self, index: usize, mut reply: Reply) {
+        let Some(node) = self.nodes.get_mut(index) else { return };
+        let Some(tag) = node.answered() else {
+            return match reply {
+                // It answers nothing (R21); why the connection will be closed, most likely.
+                Reply::Error(error) => node.last_words = Some(error),
+                other => {
+                    let fault = NodeFault::Protocol(format!("said {other} without being asked"));
+                    self.lose_connection(index, fault, true);
+                }
+            };
+        };
+        if let Reply::Error(error) = &mut reply
+            && let Some(password) = node.address.password()
+        {
+            error.redact(&[password.as_bytes()]);
+        }
+        match tag {
+            Tag::Handshake(step) => self.on_handshake_reply(index, step, reply),
+            Tag::Claim { lock, verb, form } => self.on_claim_reply(index, lock, verb, form, reply),
+            Tag::Holder { lock } => self.on_holder_reply(index, lock, &reply),
+        }
+    }
+
+    fn on_handshake_reply(&mut self, index: usize, step: Step, reply: Reply) {
+        let name = self.config.client_name();
+        let Some(node) = self.nodes.get_mut(index) else { return };
+        let State::Handshaking { until, handshake } = &mut node.state else { return };
+        let until = *until;
+        match handshake.on_reply(step, reply, &node.address, name) {
+            Progress::Wait => {}
+            Progress::Send(flight) => {
+                let patience = until.saturating_duration_since(self.now);
+                for (step, bytes) in flight {
+                    self.push(index, Outgoing { tag: Tag::Handshake(step), bytes, patience });
+                }
+            }
+            Progress::Done(greeting) => self.on_greeted(index, greeting),
+            Progress::Failed(fault) => self.lose_connection(index, fault, true),
+        }
+    }
+
+    fn on_claim_reply(&mut self, index: usize, lock: LockId, verb: Verb, form: Form, reply: Reply) {
+        let now = self.now;
+        let Some(node) = self.nodes.get_mut(index) else { return };
+        let id = node.id;
+        // An error and its text are kept for the report; the machine needs what it means.
+        let (answer, fault, close) = match form.asked().interpret(reply) {
+            Said::Yes => (Answer::Yes, None, false),
+            Said::No => (Answer::No, None, false),
+            Said::Unexpected(what) => {
+                let fault = NodeFault::Protocol(what);
+                if let Some(entry) = self.claims.get_mut(lock.0) {
+                    entry.note(id, Some(fault.clone()), now);
+                }
+                // It is unanswered as far as the machine knows, and breaks with the connection: ambiguous.
+                return self.lose_connection(index, fault, true);
+            }
+            Said::Error(mut error) => {
+                if let Some(entry) = self.claims.get(lock.0) {
+                    error.redact(&[&entry.value, entry.value.get(..crate::token::TOKEN_DIGITS).unwrap_or_default()]);
+                }
+                let answer = self.on_claim_error(index, form, &error);
+                let close = error.replaces_data() || error.closes_connection();
+                (answer, Some(NodeFault::Server(error)), close)
+            }
+        };
+        if let Some(entry) = self.claims.get_mut(lock.0)
+            && entry.is_newest_round(verb)
+        {
+            entry.note(id, fault.clone(), now);
+        }
+        self.drive(lock.0, |claim, effects| claim.answered(id, verb, answer, now, effects));
+        if let (true, Some(fault)) = (close, fault) {
+            self.lose_connection(index, fault, true);
+        }
+    }
+
+    /// What an error means for the command, and what it says of the node.
+    fn on_claim_error(&mut self, index: usize, form: Form, error: &ServerError) -> Answer {
+        let Some(node) = self.nodes.get_mut(index) else { return Answer::Ambiguous };
+        if error.replaces_data() {
+            return Answer::Replaced;
+        }
+        match form.asked().fallback(error) {
+            Some(Fallback::Once) => {
+                node.out_of_memory();
+                return Answer::FormRefused;
+            }
+            Some(Fallback::UntilRestart) => {
+                node.refused_form(form);
+                return Answer::FormRefused;
+            }
+            None => {}
+        }
+        let compare = !matches!(form, Form::Set | Form::SetAll);
+        if compare && matches!(error.code(), ErrorCode::Noperm | ErrorCode::ScriptAcl) && node.missing_right.is_none() {
+            node.missing_right = Some(error.clone());
+            let (id, fault) = (node.id, NodeFault::MissingRight(error.clone()));
+            self.queue.notice(Event::NodeDown { node: id, fault });
+            self.tell_reach(index);
+            self.evaluate_connects();
+        }
+        if error.is_not_applied() { Answer::NotApplied } else { Answer::Ambiguous }
+    }
+}

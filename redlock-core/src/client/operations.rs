@@ -1,0 +1,511 @@
+//! What was asked for: acquires with their rows of attempts, extends, releases, connects.
+
+use super::Client;
+use super::claims::{Entry, lost_reason, resource_text};
+use super::timers::Due;
+use crate::error::{
+    AcquireError, AcquireErrorKind, ConnectError, ExtendErrorKind, ExtendRefused, Holder, LimitKind, NodeFault,
+    NodeOutcome, NodeReport, UnknownLock,
+};
+use crate::event::{Event, LostReason, ReleaseOutcome};
+use crate::ids::{LockId, NodeId, OperationId};
+use crate::machine::{Acquire, Claim, EndReason, ExtendBar, NextStep, Quorum, Reach, RoundLoss, Terms};
+use crate::node::{Node, Outgoing, Tag};
+use crate::request::{AcquireRequest, check_request, check_ttl};
+use crate::time::Instant;
+use crate::token;
+use crate::wire::command;
+use crate::wire::reply::Reply;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::time::Duration;
+
+/// Something that was asked for and is not answered yet.
+#[derive(Debug)]
+pub(super) enum Operation {
+    Acquire(AcquireOperation),
+    Extend(LockId),
+    Release(LockId),
+    Connect(ConnectOperation),
+}
+
+#[derive(Debug)]
+pub(super) struct AcquireOperation {
+    keys: Arc<[Bytes]>,
+    entropy: [u8; 16],
+    ttl: Duration,
+    max_hold: Option<Duration>,
+    expiring_lead: Option<Duration>,
+    row: Acquire,
+    phase: AcquirePhase,
+    /// What the nodes said in the last attempt that was lost.
+    reports: Vec<NodeReport>,
+    armed: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum AcquirePhase {
+    /// An attempt is under way.
+    Attempting(u64),
+    /// Until the next attempt.
+    Sleeping(Instant),
+    /// It has failed; what stands in the way is asked for, until then at the latest.
+    Concluding { until: Instant, lock: u64, outstanding: u8, error: Box<AcquireError> },
+}
+
+#[derive(Debug)]
+pub(super) struct ConnectOperation {
+    start: Instant,
+    until: Instant,
+    armed: Option<Instant>,
+}
+
+impl Client {
+    /// Whether another operation may be pending.
+    fn room_for_operation(&self) -> bool {
+        self.operations.len() < self.config.limits().operations
+    }
+
+    // ---- acquire ----
+
+    pub(super) fn start_acquire(&mut self, request: AcquireRequest) -> OperationId {
+        let now = self.now;
+        let checked = check_request(&request, &self.config);
+        let keys: Arc<[Bytes]> = match &checked {
+            Ok(checked) => checked.keys.as_slice().into(),
+            Err(_) => request.resources.as_slice().into(),
+        };
+        let refused = match &checked {
+            _ if self.closing.is_some() => Some(AcquireErrorKind::Closed),
+            Err(invalid) => Some(AcquireErrorKind::Invalid(invalid.clone())),
+            Ok(_) if !self.room_for_operation() => Some(AcquireErrorKind::LimitReached(LimitKind::Operations)),
+            Ok(_) => None,
+        };
+        let (ttl, wait, attempts) = match &checked {
+            Ok(checked) => (checked.ttl, checked.wait, checked.attempts),
+            Err(_) => (Duration::ZERO, Duration::ZERO, None),
+        };
+        let operation = self.operations.insert(Operation::Acquire(AcquireOperation {
+            keys,
+            entropy: request.entropy,
+            ttl,
+            max_hold: request.max_hold,
+            expiring_lead: request.expiring_lead,
+            row: Acquire::new(wait, attempts, self.config.retry_delay(), now),
+            phase: AcquirePhase::Sleeping(now),
+            reports: Vec::new(),
+            armed: None,
+        }));
+        match refused {
+            Some(kind) => self.fail_acquire(operation, kind),
+            None => self.start_attempt(operation),
+        }
+        OperationId(operation)
+    }
+
+    /// Starts the next attempt of an acquire: a fresh token, a SET for every node that can be reached (R2, R8).
+    fn start_attempt(&mut self, operation: u64) {
+        let now = self.now;
+        let limits = self.config.limits();
+        let full = self.live_claims >= limits.locks
+            || self.claims.len() >= limits.locks.saturating_add(limits.cleanups_per_node);
+        let in_flight_limit = limits.in_flight_per_node;
+        let jitter = self.rng.next_u32();
+        let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) else { return };
+        if full {
+            return self.fail_acquire(operation, AcquireErrorKind::LimitReached(LimitKind::Locks));
+        }
+        let attempt = acquire.row.attempt();
+        let value = token::value(acquire.entropy, attempt, self.config.client_name());
+        let terms = Terms {
+            quorum: Quorum::planted(self.config.node_count(), self.config.quorum()),
+            drift: self.config.drift(),
+            ttl: acquire.ttl,
+            node_timeout: self.config.node_timeout_for(acquire.ttl),
+            max_hold: acquire.max_hold,
+            expiring_lead: acquire.expiring_lead,
+            jitter,
+        };
+        let reach = self.nodes.iter().map(|node| match node.reach() {
+            Reach::Ready if node.pipeline() >= in_flight_limit => Reach::Down,
+            reach => reach,
+        });
+        let mut effects = core::mem::take(&mut self.scratch);
+        let claim = Claim::new(terms, reach, now, &mut effects);
+        let entry = Entry::new(claim, acquire.keys.clone(), value, OperationId(operation), now);
+        let lock = self.claims.insert(entry);
+        self.live_claims += 1;
+        acquire.phase = AcquirePhase::Attempting(lock);
+        self.arm_operation(operation);
+        self.carry_out(lock, effects);
+    }
+
+    pub(super) fn on_granted(&mut self, lock: u64, deadline: Instant) {
+        let Some(operation) = self.claims.get_mut(lock).and_then(|entry| entry.acquire.take()) else { return };
+        if self.remove_operation(operation.0).is_some() {
+            self.queue.event(Event::Acquired { operation, lock: LockId(lock), deadline });
+        }
+    }
+
+    pub(super) fn on_attempt_lost(&mut self, lock: u64, loss: RoundLoss) {
+        let Some(entry) = self.claims.get_mut(lock) else { return };
+        let Some(OperationId(operation)) = entry.acquire.take() else { return };
+        let Some(entry) = self.claims.get(lock) else { return };
+        let reports = self.attempt_reports(entry);
+        // Waiting cannot help where nodes that nobody repairs by waiting leave no quorum (R9).
+        let fatal = reports.iter().filter(|report| is_fatal(&report.outcome)).count();
+        let quorum = Quorum::planted(self.config.node_count(), self.config.quorum());
+        let hopeless = fatal >= usize::from(quorum.blocking());
+        let random = self.rng.next_u32();
+        let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) else { return };
+        acquire.reports = reports;
+        match acquire.row.lost(random, self.now) {
+            _ if hopeless => self.fail_acquire(operation, loss.into()),
+            NextStep::Retry { at } => {
+                acquire.phase = AcquirePhase::Sleeping(at);
+                self.arm_operation(operation);
+            }
+            NextStep::GiveUp => self.conclude(operation, lock, loss.into()),
+            NextStep::WaitOver => self.conclude(operation, lock, AcquireErrorKind::WaitOver { last: loss }),
+        }
+    }
+
+    /// The acquire has failed. Where nodes refused it they are asked what stands in the way, within what is left of the
+    /// attempt's node timeout, so that the error can say it.
+    fn conclude(&mut self, operation: u64, lock: u64, kind: AcquireErrorKind) {
+        let Some(entry) = self.claims.get(lock) else { return self.fail_acquire(operation, kind) };
+        let until = entry.claim.start().saturating_add(entry.claim.terms().node_timeout);
+        let error = Box::new(self.acquire_error(operation, kind.clone()));
+        let refused = |report: &&NodeReport| report.outcome == NodeOutcome::Refused;
+        let asked: Vec<NodeId> = error.nodes.iter().filter(refused).map(|report| report.node).collect();
+        let Some(key) = entry.keys.first().filter(|_| self.now < until) else {
+            return self.fail_acquire(operation, kind);
+        };
+        let bytes = command::pttl(key);
+        let mut outstanding = 0;
+        for id in asked {
+            let Some(node) = self.nodes.get_mut(id.index()).filter(|node| node.reach() == Reach::Ready) else { continue };
+            if node.outbox.is_empty() {
+                self.queue.outbox(node.connection());
+            }
+            let patience = until.saturating_duration_since(self.now);
+            node.outbox.push_back(Outgoing { tag: Tag::Holder { lock: LockId(lock) }, bytes: bytes.clone(), patience });
+            outstanding += 1;
+        }
+        if outstanding == 0 {
+            return self.fail_acquire(operation, kind);
+        }
+        if let Some(entry) = self.claims.get_mut(lock) {
+            entry.acquire = Some(OperationId(operation));
+        }
+        if let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) {
+            acquire.phase = AcquirePhase::Concluding { until, lock, outstanding, error };
+        }
+        self.arm_operation(operation);
+    }
+
+    /// A node said how long what stands in the way will stand there.
+    pub(super) fn on_holder_reply(&mut self, index: usize, lock: LockId, reply: &Reply) {
+        let Some(id) = self.nodes.get(index).map(|node| node.id) else { return };
+        let waiting = self.operations.iter().find(|(_, operation)| match operation {
+            Operation::Acquire(acquire) => {
+                matches!(&acquire.phase, AcquirePhase::Concluding { lock: of, .. } if *of == lock.0)
+            }
+            Operation::Extend(_) | Operation::Release(_) | Operation::Connect(_) => false,
+        });
+        let Some((operation, _)) = waiting else { return };
+        let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) else { return };
+        let AcquirePhase::Concluding { outstanding, error, .. } = &mut acquire.phase else { return };
+        let holder = match reply.as_integer() {
+            Some(-1) => Some(Holder::NoExpiry),
+            Some(-2) => Some(Holder::Gone),
+            Some(left) => u64::try_from(left).ok().map(|left| Holder::Lock { remaining: Duration::from_millis(left) }),
+            None => None,
+        };
+        if let Some(report) = error.nodes.iter_mut().find(|report| report.node == id) {
+            report.holder = holder;
+        }
+        *outstanding = outstanding.saturating_sub(1);
+        if *outstanding == 0 {
+            self.finish_concluding(operation);
+        }
+    }
+
+    fn finish_concluding(&mut self, operation: u64) {
+        if let Some(Operation::Acquire(acquire)) = self.remove_operation(operation)
+            && let AcquirePhase::Concluding { mut error, .. } = acquire.phase
+        {
+            error.elapsed = self.now.saturating_duration_since(acquire.row.start());
+            self.queue.event(Event::AcquireFailed { operation: OperationId(operation), error: *error });
+        }
+    }
+
+    fn acquire_error(&self, operation: u64, kind: AcquireErrorKind) -> AcquireError {
+        let Some(Operation::Acquire(acquire)) = self.operations.get(operation) else {
+            let (resource, nodes) = (String::new(), Vec::new());
+            return AcquireError { kind, resource, attempts: 0, elapsed: Duration::ZERO, nodes };
+        };
+        AcquireError {
+            kind,
+            resource: resource_text(&acquire.keys),
+            attempts: acquire.row.attempts(),
+            elapsed: self.now.saturating_duration_since(acquire.row.start()),
+            nodes: acquire.reports.clone(),
+        }
+    }
+
+    /// Answers an acquire with a failure.
+    pub(super) fn fail_acquire(&mut self, operation: u64, kind: AcquireErrorKind) {
+        let error = self.acquire_error(operation, kind);
+        if self.remove_operation(operation).is_some() {
+            self.queue.event(Event::AcquireFailed { operation: OperationId(operation), error });
+        }
+    }
+
+    // ---- extend, release ----
+
+    pub(super) fn start_extend(&mut self, lock: LockId, ttl: Duration) -> Result<OperationId, ExtendRefused> {
+        let now = self.now;
+        if self.closing.is_some() {
+            return Err(ExtendRefused::Because(ExtendErrorKind::Closed));
+        }
+        let Some(entry) = self.claims.get(lock.0).filter(|entry| !entry.claim.is_attempting()) else {
+            return Err(ExtendRefused::UnknownLock);
+        };
+        match entry.claim.ended() {
+            Some(EndReason::NotAcquired) => return Err(ExtendRefused::UnknownLock),
+            Some(reason) => {
+                let kind = lost_reason(reason).map_or(ExtendErrorKind::Released, ExtendErrorKind::Lost);
+                return Err(ExtendRefused::Because(kind));
+            }
+            None => {}
+        }
+        let ttl = check_ttl(ttl, &self.config)
+            .map_err(|invalid| ExtendRefused::Because(ExtendErrorKind::Invalid(invalid)))?;
+        if !self.room_for_operation() {
+            let kind = ExtendErrorKind::LimitReached(LimitKind::Operations);
+            return Err(ExtendRefused::Because(kind));
+        }
+        let mut effects = core::mem::take(&mut self.scratch);
+        let Some(entry) = self.claims.get_mut(lock.0) else { return Err(ExtendRefused::UnknownLock) };
+        let started = entry.claim.extend(ttl, now, &mut effects);
+        let answer = match started {
+            Ok(round) => {
+                let operation = OperationId(self.operations.insert(Operation::Extend(lock)));
+                entry.rounds.push((round, operation));
+                Ok(operation)
+            }
+            Err(bar) => Err(ExtendRefused::Because(match bar {
+                ExtendBar::NotHeld => ExtendErrorKind::Lost(LostReason::Expired),
+                ExtendBar::BeyondMaxHold => ExtendErrorKind::BeyondMaxHold,
+                ExtendBar::TooMany => ExtendErrorKind::LimitReached(LimitKind::Extensions),
+            })),
+        };
+        self.carry_out(lock.0, effects);
+        answer
+    }
+
+    pub(super) fn start_release(&mut self, lock: LockId) -> Result<OperationId, UnknownLock> {
+        let now = self.now;
+        let entry = self.claims.get_mut(lock.0).filter(|entry| !entry.claim.is_attempting()).ok_or(UnknownLock)?;
+        let known = match entry.claim.ended() {
+            None => None,
+            Some(EndReason::Expired) => Some(ReleaseOutcome::Expired),
+            Some(EndReason::TokenGone | EndReason::Duplicate) => Some(ReleaseOutcome::NotMine),
+            Some(EndReason::Released | EndReason::NotAcquired) => return Err(UnknownLock),
+        };
+        let operation = OperationId(self.operations.insert(Operation::Release(lock)));
+        if let Some(outcome) = known {
+            // Its loss has sent the release already (R17).
+            self.operations.remove(operation.0);
+            self.queue.event(Event::Released { operation, lock, outcome });
+            return Ok(operation);
+        }
+        entry.release = Some(operation);
+        self.drive(lock.0, |claim, effects| claim.release(now, effects));
+        Ok(operation)
+    }
+
+    // ---- connect ----
+
+    pub(super) fn start_connect(&mut self, timeout: Duration) -> OperationId {
+        let until = self.now.saturating_add(timeout);
+        let connect = ConnectOperation { start: self.now, until, armed: None };
+        let operation = self.operations.insert(Operation::Connect(connect));
+        if self.closing.is_some() {
+            self.fail_connect(operation, false, true);
+        } else {
+            self.arm_operation(operation);
+            self.evaluate_connects();
+        }
+        OperationId(operation)
+    }
+
+    /// Answers the connects that can be answered (R27).
+    pub(super) fn evaluate_connects(&mut self) {
+        let connects = self.operations.iter().filter(|(_, operation)| matches!(operation, Operation::Connect(_)));
+        let connects: Vec<u64> = connects.map(|(operation, _)| operation).collect();
+        if connects.is_empty() {
+            return;
+        }
+        let quorum = Quorum::planted(self.config.node_count(), self.config.quorum());
+        let ready = self.nodes.iter().filter(|node| is_up(node)).count();
+        let hopeless = self.nodes.iter().filter(|node| !is_up(node) && node.why_not().is_final_for_connect()).count();
+        for operation in connects {
+            if ready >= usize::from(quorum.needed()) {
+                self.remove_operation(operation);
+                self.queue.event(Event::Connected { operation: OperationId(operation) });
+            } else if hopeless >= usize::from(quorum.blocking()) {
+                self.fail_connect(operation, false, false);
+            }
+        }
+    }
+
+    pub(super) fn fail_connect(&mut self, operation: u64, timed_out: bool, closed: bool) {
+        let Some(Operation::Connect(connect)) = self.remove_operation(operation) else { return };
+        let down = self.nodes.iter().filter(|node| !is_up(node));
+        let report = |node: &Node| NodeReport {
+            node: node.id,
+            address: node.label.clone(),
+            outcome: NodeOutcome::Unsent(node.why_not()),
+            took: None,
+            holder: None,
+        };
+        let error = ConnectError {
+            ready: u8::try_from(self.nodes.iter().filter(|node| is_up(node)).count()).unwrap_or(u8::MAX),
+            needed: self.config.quorum(),
+            timed_out,
+            closed,
+            elapsed: self.now.saturating_duration_since(connect.start),
+            nodes: down.map(report).collect(),
+        };
+        self.queue.event(Event::ConnectFailed { operation: OperationId(operation), error });
+    }
+
+    // ---- all of them ----
+
+    pub(super) fn cancel_operation(&mut self, operation: OperationId) {
+        if let Some(Event::Acquired { lock, .. }) = self.queue.take_back_grant(operation) {
+            return self.take_back(operation, lock);
+        }
+        let now = self.now;
+        match self.operations.get(operation.0) {
+            None => {}
+            Some(Operation::Acquire(acquire)) => {
+                let (AcquirePhase::Attempting(lock) | AcquirePhase::Concluding { lock, .. }) = acquire.phase else {
+                    return self.fail_acquire(operation.0, AcquireErrorKind::Cancelled);
+                };
+                if let Some(entry) = self.claims.get_mut(lock) {
+                    entry.acquire = None;
+                }
+                self.keep_reports(operation.0, lock);
+                self.fail_acquire(operation.0, AcquireErrorKind::Cancelled);
+                self.drive(lock, |claim, effects| claim.abandon(now, effects));
+            }
+            Some(Operation::Extend(lock)) => {
+                let lock = *lock;
+                self.remove_operation(operation.0);
+                let error = self.extend_error(lock.0, ExtendErrorKind::Cancelled);
+                self.queue.event(Event::ExtendFailed { operation, lock, error });
+            }
+            Some(Operation::Release(lock)) => {
+                // The release itself goes on; nobody waits for what it learns.
+                let lock = *lock;
+                self.remove_operation(operation.0);
+                let gone_by = self.claims.get(lock.0).map_or(now, |entry| {
+                    now.saturating_add(entry.claim.terms().ttl).max(entry.claim.deadline())
+                });
+                self.queue.event(Event::Released { operation, lock, outcome: ReleaseOutcome::Unknown { gone_by } });
+            }
+            Some(Operation::Connect(_)) => self.fail_connect(operation.0, false, true),
+        }
+    }
+
+    /// A grant that nobody has seen is released again.
+    fn take_back(&mut self, operation: OperationId, lock: LockId) {
+        let now = self.now;
+        let (resource, nodes, elapsed) = match self.claims.get(lock.0) {
+            Some(entry) => {
+                let elapsed = now.saturating_duration_since(entry.claim.start());
+                (resource_text(&entry.keys), self.attempt_reports(entry), elapsed)
+            }
+            None => (String::new(), Vec::new(), Duration::ZERO),
+        };
+        let error = AcquireError { kind: AcquireErrorKind::Cancelled, resource, attempts: 1, elapsed, nodes };
+        self.queue.event(Event::AcquireFailed { operation, error });
+        self.drive(lock.0, |claim, effects| claim.abandon(now, effects));
+    }
+
+    /// What the nodes have said so far to an attempt that is called off.
+    fn keep_reports(&mut self, operation: u64, lock: u64) {
+        let Some(entry) = self.claims.get(lock).filter(|entry| entry.claim.is_attempting()) else { return };
+        let reports = self.attempt_reports(entry);
+        if let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) {
+            acquire.reports = reports;
+        }
+    }
+
+    pub(super) fn on_operation_due(&mut self, operation: u64) {
+        let step = match self.operations.get_mut(operation) {
+            Some(Operation::Acquire(acquire)) => {
+                acquire.armed = None;
+                match acquire.phase {
+                    AcquirePhase::Sleeping(_) => Self::start_attempt,
+                    AcquirePhase::Concluding { .. } => Self::finish_concluding,
+                    AcquirePhase::Attempting(_) => return,
+                }
+            }
+            Some(Operation::Connect(connect)) => {
+                connect.armed = None;
+                return self.fail_connect(operation, true, false);
+            }
+            Some(Operation::Extend(_) | Operation::Release(_)) | None => return,
+        };
+        step(self, operation);
+    }
+
+    fn arm_operation(&mut self, operation: u64) {
+        let (slot, at) = match self.operations.get_mut(operation) {
+            Some(Operation::Acquire(acquire)) => {
+                let at = match acquire.phase {
+                    AcquirePhase::Sleeping(at) => Some(at),
+                    AcquirePhase::Concluding { until, .. } => Some(until),
+                    AcquirePhase::Attempting(_) => None,
+                };
+                (&mut acquire.armed, at)
+            }
+            Some(Operation::Connect(connect)) => (&mut connect.armed, Some(connect.until)),
+            Some(Operation::Extend(_) | Operation::Release(_)) | None => return,
+        };
+        self.timers.arm(slot, Due::Operation(operation), at, self.now);
+    }
+
+    /// Forgets an operation and its timer.
+    pub(super) fn remove_operation(&mut self, operation: u64) -> Option<Operation> {
+        let mut removed = self.operations.remove(operation)?;
+        let slot = match &mut removed {
+            Operation::Acquire(acquire) => Some(&mut acquire.armed),
+            Operation::Connect(connect) => Some(&mut connect.armed),
+            Operation::Extend(_) | Operation::Release(_) => None,
+        };
+        if let Some(slot) = slot {
+            self.timers.arm(slot, Due::Operation(operation), None, self.now);
+        }
+        Some(removed)
+    }
+}
+
+/// Whether the node counts towards a connect.
+fn is_up(node: &Node) -> bool {
+    matches!(node.reach(), Reach::Ready | Reach::Quarantined)
+}
+
+fn is_fatal(outcome: &NodeOutcome) -> bool {
+    match outcome {
+        NodeOutcome::Unsent(fault) | NodeOutcome::Failed(fault) => NodeFault::is_fatal(fault),
+        NodeOutcome::Granted | NodeOutcome::Refused | NodeOutcome::Unanswered => false,
+    }
+}

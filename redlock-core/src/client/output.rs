@@ -1,0 +1,124 @@
+//! The queue to the driver.
+
+use super::Client;
+use crate::event::{Event, Output};
+use crate::ids::{ConnectionId, OperationId};
+use crate::node::Tag;
+use alloc::collections::VecDeque;
+
+/// Something in the queue.
+#[derive(Debug)]
+enum Queued {
+    Ready(Output),
+    /// The outbox of a connection: what is in it when its turn comes is one payload.
+    Outbox(ConnectionId),
+}
+
+/// First in, first out, across all kinds of output.
+#[derive(Debug, Default)]
+pub(super) struct OutputQueue {
+    queue: VecDeque<Queued>,
+}
+
+impl OutputQueue {
+    /// How many outputs may wait before notices are left out: far more than any drain leaves behind.
+    const MOST_NOTICES: usize = 65_536;
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    pub(super) fn push(&mut self, output: Output) {
+        self.queue.push_back(Queued::Ready(output));
+    }
+
+    pub(super) fn event(&mut self, event: Event) {
+        self.push(Output::Event(event));
+    }
+
+    /// An event that nobody waits for: told while there is room, so that a driver that never drains cannot make the queue
+    /// grow.
+    pub(super) fn notice(&mut self, event: Event) {
+        if self.queue.len() < Self::MOST_NOTICES {
+            self.event(event);
+        }
+    }
+
+    /// Asks for the end of a connection; takes the wish for it back where the driver has not seen it.
+    pub(super) fn disconnect(&mut self, connection: ConnectionId) {
+        let is_wish = |queued: &Queued| {
+            matches!(queued, Queued::Ready(Output::Connect { connection: wished, .. }) if *wished == connection)
+        };
+        match self.queue.iter().position(is_wish) {
+            Some(index) => {
+                self.queue.remove(index);
+            }
+            None => self.push(Output::Disconnect { connection }),
+        }
+    }
+
+    pub(super) fn outbox(&mut self, connection: ConnectionId) {
+        self.queue.push_back(Queued::Outbox(connection));
+    }
+
+    /// Takes back the event that an acquire was granted, if the driver has not seen it.
+    pub(super) fn take_back_grant(&mut self, operation: OperationId) -> Option<Event> {
+        let is_it = |queued: &Queued| {
+            matches!(queued, Queued::Ready(Output::Event(Event::Acquired { operation: of, .. })) if *of == operation)
+        };
+        let index = self.queue.iter().position(is_it)?;
+        match self.queue.remove(index) {
+            Some(Queued::Ready(Output::Event(event))) => Some(event),
+            Some(Queued::Ready(_) | Queued::Outbox(_)) | None => None,
+        }
+    }
+
+    /// Moves the events behind the first `mark` entries to the front, in order, and `output` behind them: what handing
+    /// it out has changed is told before it.
+    fn put_events_before(&mut self, mark: usize, output: Output) {
+        let mut behind = self.queue.split_off(mark.min(self.queue.len()));
+        self.queue.push_front(Queued::Ready(output));
+        let is_event = |queued: &Queued| matches!(queued, Queued::Ready(Output::Event(_)));
+        let (events, others): (VecDeque<_>, VecDeque<_>) = behind.drain(..).partition(is_event);
+        self.queue.extend(others);
+        for event in events.into_iter().rev() {
+            self.queue.push_front(event);
+        }
+    }
+}
+
+impl Client {
+    pub(super) fn next_output(&mut self) -> Option<Output> {
+        loop {
+            let connection = match self.queue.queue.pop_front()? {
+                Queued::Ready(output) => return Some(output),
+                Queued::Outbox(connection) => connection,
+            };
+            let mark = self.queue.queue.len();
+            let Some(output) = self.hand_out(connection) else { continue };
+            if self.queue.queue.len() > mark {
+                // Belief was lowered by the hand-out (R14): whoever believes hears of it before the bytes are out.
+                self.queue.put_events_before(mark, output);
+                continue;
+            }
+            return Some(output);
+        }
+    }
+
+    /// What waits for the connection, as one payload; the machines are told that it is handed out.
+    fn hand_out(&mut self, connection: ConnectionId) -> Option<Output> {
+        let now = self.now;
+        let mut tags = core::mem::take(&mut self.tags);
+        let index = connection.node.index();
+        let node = self.nodes.get_mut(index).filter(|node| node.connection() == connection)?;
+        let payload = node.hand_out(now, |tag| tags.push(tag));
+        for tag in tags.drain(..) {
+            if let Tag::Claim { lock, verb, .. } = tag {
+                self.drive(lock.0, |claim, effects| claim.handed_out(connection.node, verb, now, effects));
+            }
+        }
+        self.tags = tags;
+        self.arm_node(index);
+        payload.map(|payload| Output::Transmit { connection, payload })
+    }
+}

@@ -1,0 +1,63 @@
+//! Names of things that live in one engine: short in a trace, never reused.
+
+use core::fmt;
+
+/// One node of the configuration: its index there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub(crate) u8);
+
+impl NodeId {
+    /// The node's index in the configuration.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The node at `index` of the configuration.
+    #[must_use]
+    pub const fn new(index: u8) -> Self {
+        Self(index)
+    }
+}
+
+/// One connection to one node. A reconnect has a new generation; none is ever reused, so that a late read from an old
+/// socket is dropped instead of being taken for the answer to something else (R21).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId {
+    /// The node that the connection goes to.
+    pub node: NodeId,
+    /// Counts the connections to that node, from 1.
+    pub generation: u32,
+}
+
+/// One operation that was asked of the engine; it ends in exactly one event.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationId(pub(crate) u64);
+
+/// One lock: one token's life, from its attempt to the end of its clean-up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockId(pub(crate) u64);
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "n{}", self.0)
+    }
+}
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}#{}", self.node, self.generation)
+    }
+}
+
+impl fmt::Debug for OperationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "op{}", self.0)
+    }
+}
+
+impl fmt::Debug for LockId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "lock{}", self.0)
+    }
+}

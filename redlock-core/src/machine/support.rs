@@ -1,0 +1,210 @@
+//! Belief, node by node (R14): until when one node's key is sure to protect the lock.
+//!
+//! A node's *support* is start + ttl − drift of the newest SET or extension that it confirmed, lowered
+//!
+//! - (a) to the deadline of every extension handed out to it since, answered or not: it may have shortened the key;
+//! - (b) to start of the confirmed one + ttl − drift of every earlier extension that was sent on another connection and
+//!   never answered: servers execute what a gone client sent, so it may still run, after the confirmed one.
+//!
+//! (a) is lifted by an error that means "not applied", and by a newer confirmation. (b) is never lifted while the lock
+//! lives. "The token is not there" makes the support nothing.
+
+use crate::time::Instant;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// Until when one node supports a lock.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Support {
+    confirmed: Option<Confirmed>,
+    /// Handed out on the connection that stands, in that order, and not known to be superseded.
+    live: Vec<HandOut>,
+    /// The earliest deadline of those handed out since the confirmed one whose connection broke: (a).
+    stuck_until: Option<Instant>,
+    /// The shortest validity of those that were not answered before their connection broke.
+    stuck_validity: Option<Duration>,
+    /// The shortest validity of those among them that were handed out before the confirmed one: (b).
+    stuck_before: Option<Duration>,
+}
+
+/// A SET or an extension that the node confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Confirmed {
+    hand_out: u32,
+    start: Instant,
+    validity: Duration,
+}
+
+/// An extension that was handed out to the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct HandOut {
+    number: u32,
+    start: Instant,
+    validity: Duration,
+    /// Answered in a way that leaves open whether it ran: it lowers as before, but cannot run later.
+    answered: bool,
+}
+
+impl Support {
+    /// The number of the SET; extensions count from 1.
+    pub const SET: u32 = 0;
+
+    /// The SET was confirmed.
+    pub fn confirm_set(&mut self, start: Instant, validity: Duration) {
+        if self.confirmed.is_none() {
+            self.confirmed = Some(Confirmed { hand_out: Self::SET, start, validity });
+        }
+    }
+
+    /// An extension was handed out to the node.
+    pub fn hand_out(&mut self, number: u32, start: Instant, validity: Duration) {
+        self.live.push(HandOut { number, start, validity, answered: false });
+    }
+
+    /// The extension of that number was confirmed.
+    pub fn confirm(&mut self, number: u32) {
+        let Some(found) = self.live.iter().find(|hand_out| hand_out.number == number).copied() else { return };
+        self.confirmed = Some(Confirmed { hand_out: number, start: found.start, validity: found.validity });
+        // One connection's commands run in order: what was handed out on it before has run before.
+        self.live.retain(|hand_out| hand_out.number > number);
+        // What broke was handed out before this one, on an older connection: from now on (b) holds for it.
+        self.stuck_until = None;
+        self.stuck_before = self.stuck_validity;
+    }
+
+    /// The extension of that number was not applied: it lowers nothing (a).
+    pub fn not_applied(&mut self, number: u32) {
+        self.live.retain(|hand_out| hand_out.number != number);
+    }
+
+    /// The extension of that number was answered, but may or may not have been applied.
+    pub fn ambiguous(&mut self, number: u32) {
+        if let Some(found) = self.live.iter_mut().find(|hand_out| hand_out.number == number) {
+            found.answered = true;
+        }
+    }
+
+    /// The node said that the token is not there, in answer to the extension of that number.
+    pub fn gone(&mut self, number: u32) {
+        self.confirmed = None;
+        self.live.retain(|hand_out| hand_out.number > number);
+    }
+
+    /// The node is out of the count, whatever it said: an alias of another one, or one with other data.
+    pub fn void(&mut self) {
+        self.confirmed = None;
+    }
+
+    /// The connection broke: what was unanswered on it may still run.
+    pub fn broken(&mut self) {
+        for hand_out in self.live.drain(..) {
+            let until = hand_out.start.saturating_add(hand_out.validity);
+            self.stuck_until = Some(self.stuck_until.map_or(until, |other| other.min(until)));
+            if !hand_out.answered {
+                let shortest = self.stuck_validity.map_or(hand_out.validity, |v| v.min(hand_out.validity));
+                self.stuck_validity = Some(shortest);
+            }
+        }
+    }
+
+    /// Until when this node supports the lock; `None` if it does not.
+    #[must_use]
+    pub fn until(&self) -> Option<Instant> {
+        let confirmed = self.confirmed?;
+        let mut until = confirmed.start.saturating_add(confirmed.validity);
+        if let Some(validity) = self.stuck_before {
+            until = until.min(confirmed.start.saturating_add(validity));
+        }
+        if let Some(stuck) = self.stuck_until {
+            until = until.min(stuck);
+        }
+        for hand_out in self.live.iter().filter(|hand_out| hand_out.number > confirmed.hand_out) {
+            until = until.min(hand_out.start.saturating_add(hand_out.validity));
+        }
+        Some(until)
+    }
+
+    /// Whether an extension that was handed out to the node is unanswered on the connection that stands.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.live.iter().any(|hand_out| !hand_out.answered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn r14_the_newest_confirmed_counts() {
+        let mut support = Support::default();
+        assert_eq!(support.until(), None);
+        support.confirm_set(at(0), ms(100));
+        assert_eq!(support.until(), Some(at(100)));
+        support.hand_out(1, at(50), ms(100));
+        assert_eq!(support.until(), Some(at(100)), "a longer one lifts nothing before it is confirmed");
+        support.confirm(1);
+        assert_eq!(support.until(), Some(at(150)));
+    }
+
+    #[test]
+    fn r14a_a_shorter_extension_counts_from_its_hand_out() {
+        let mut support = Support::default();
+        support.confirm_set(at(0), ms(1000));
+        support.hand_out(1, at(10), ms(50));
+        assert_eq!(support.until(), Some(at(60)));
+        support.not_applied(1);
+        assert_eq!(support.until(), Some(at(1000)), "an error that means not applied lifts it");
+        support.hand_out(2, at(20), ms(50));
+        support.ambiguous(2);
+        assert_eq!(support.until(), Some(at(70)), "an ambiguous answer does not");
+        support.hand_out(3, at(30), ms(500));
+        support.confirm(3);
+        assert_eq!(support.until(), Some(at(530)), "a newer confirmation on the same connection does");
+    }
+
+    #[test]
+    fn r14b_one_stuck_in_a_dead_connection_may_run_after_a_newer_one() {
+        let mut support = Support::default();
+        support.confirm_set(at(0), ms(1000));
+        support.hand_out(1, at(10), ms(50));
+        support.broken();
+        assert_eq!(support.until(), Some(at(60)), "since the confirmed one: (a)");
+        support.hand_out(2, at(20), ms(1000));
+        assert_eq!(support.until(), Some(at(60)));
+        support.confirm(2);
+        assert_eq!(support.until(), Some(at(70)), "before the confirmed one: (b), start 20 + 50");
+        support.hand_out(3, at(500), ms(1000));
+        support.confirm(3);
+        assert_eq!(support.until(), Some(at(550)), "(b) is never lifted");
+    }
+
+    #[test]
+    fn r14_gone_means_no_support_until_confirmed_again() {
+        let mut support = Support::default();
+        support.confirm_set(at(0), ms(1000));
+        support.hand_out(1, at(10), ms(1000));
+        support.gone(1);
+        assert_eq!(support.until(), None);
+        support.hand_out(2, at(20), ms(1000));
+        assert_eq!(support.until(), None);
+        support.confirm(2);
+        assert_eq!(support.until(), Some(at(1020)));
+    }
+
+    #[test]
+    fn a_late_reply_to_the_set_lowers_to_what_was_handed_out_behind_it() {
+        let mut support = Support::default();
+        support.hand_out(1, at(10), ms(50));
+        support.confirm_set(at(0), ms(1000));
+        assert_eq!(support.until(), Some(at(60)));
+    }
+}

@@ -1,0 +1,352 @@
+//! One node: its connection's life, its pipeline, and what is known of the server behind it.
+//!
+//! ```text
+//!            due                 connected               all answered
+//!   Down ───────────▶ Connecting ─────────▶ Handshaking ─────────────▶ Ready
+//!    ▲  ▲                 │                      │                      │
+//!    │  └───back-off──────┴──────────────────────┘                      │
+//!    └───────────back-off, or at once if it had stood for a while───────┘
+//! ```
+//!
+//! A node knows no locks: it carries [`Tag`]s through its pipeline and hands them back with the replies. Replies match
+//! commands by their order alone (R21), which is why a connection of which a reply is in doubt is closed, and why every
+//! connection has a generation.
+
+pub(crate) mod backoff;
+pub(crate) mod handshake;
+
+use crate::address::Address;
+use crate::error::NodeFault;
+use crate::ids::{ConnectionId, LockId, NodeId};
+use crate::machine::{Reach, Verb};
+use crate::time::Instant;
+use crate::wire::decode::Decoder;
+use crate::wire::error::ServerError;
+use crate::wire::handshake::{DeleteForm, Dialect, ExtendForm};
+use alloc::collections::VecDeque;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use backoff::Backoff;
+use bytes::{BufMut, Bytes, BytesMut};
+use core::time::Duration;
+use handshake::{Greeting, Handshake, Step};
+
+/// A connection that stood for so long and breaks is made anew at once; one that breaks sooner waits as after a failure,
+/// or a server that drops every client right after the handshake would be hammered.
+const STOOD: Duration = Duration::from_secs(1);
+
+/// With replies outstanding and not a byte for so long, at least, a connection is given up (R11).
+const LEAST_SILENCE: Duration = Duration::from_secs(2);
+
+/// What a place in the pipeline is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    Handshake(Step),
+    Claim { lock: LockId, verb: Verb, form: Form },
+    /// What stands in the way of a refused acquire: `PTTL` of its key.
+    Holder { lock: LockId },
+}
+
+/// Which form of a command was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `SET … NX`, one key.
+    Set,
+    /// The script that sets several keys.
+    SetAll,
+    Extend(ExtendForm),
+    ExtendAll,
+    Delete(DeleteForm),
+    DeleteAll(usize),
+}
+
+/// A command that waits to be handed out.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) tag: Tag,
+    pub(crate) bytes: Bytes,
+    /// The node timeout of whoever asked: how patient to be with the connection.
+    pub(crate) patience: Duration,
+}
+
+/// A command that was handed out and not answered.
+#[derive(Debug)]
+struct InFlight {
+    tag: Tag,
+    patience: Duration,
+}
+
+#[derive(Debug)]
+pub(crate) enum State {
+    Down { retry_at: Instant },
+    Connecting { until: Instant },
+    Handshaking { until: Instant, handshake: Handshake },
+    Ready { since: Instant },
+    Closed,
+}
+
+/// One node of the configuration.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) address: Arc<Address>,
+    /// The address as it is shown: without the password.
+    pub(crate) label: Arc<str>,
+    pub(crate) state: State,
+    generation: u32,
+    pub(crate) decoder: Decoder,
+    /// Whether a frame was read from the connection that stands.
+    pub(crate) spoke: bool,
+    pub(crate) outbox: VecDeque<Outgoing>,
+    in_flight: VecDeque<InFlight>,
+    /// The last byte that came, or the first command that was handed out onto an idle connection, whichever is later.
+    heard: Instant,
+    backoff: Backoff,
+    /// Who answered the last handshake.
+    pub(crate) greeting: Option<Greeting>,
+    /// The run id at the last handshake that told one.
+    run_id: Option<String>,
+    /// Native forms that this server refused, until its run id changes (R22).
+    delete_by_script: bool,
+    extend_by_script: bool,
+    /// Out of memory a script can extend where `SET … IFEQ` cannot (R14); until the next handshake.
+    extend_out_of_memory: bool,
+    /// A compare was refused for lack of a right (R22).
+    pub(crate) missing_right: Option<ServerError>,
+    /// Why it is not ready; the last reason while it is being connected again.
+    pub(crate) fault: Option<NodeFault>,
+    /// What it said without being asked, before it closed the connection.
+    pub(crate) last_words: Option<ServerError>,
+    /// The timer that is armed for it.
+    pub(crate) armed: Option<Instant>,
+}
+
+impl Node {
+    pub(crate) fn new(id: NodeId, address: Arc<Address>, now: Instant) -> Self {
+        let label = Arc::from(address.to_string());
+        Self {
+            id,
+            address,
+            label,
+            state: State::Down { retry_at: now },
+            generation: 0,
+            decoder: Decoder::new(),
+            spoke: false,
+            outbox: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            heard: now,
+            backoff: Backoff::default(),
+            greeting: None,
+            run_id: None,
+            delete_by_script: false,
+            extend_by_script: false,
+            extend_out_of_memory: false,
+            missing_right: None,
+            fault: None,
+            last_words: None,
+            armed: None,
+        }
+    }
+
+    /// The name of the connection that stands, or is being made.
+    pub(crate) const fn connection(&self) -> ConnectionId {
+        ConnectionId { node: self.id, generation: self.generation }
+    }
+
+    pub(crate) const fn is_ready(&self) -> bool {
+        matches!(self.state, State::Ready { .. })
+    }
+
+    /// Whether a connection is there, or is being made.
+    pub(crate) const fn has_connection(&self) -> bool {
+        matches!(self.state, State::Connecting { .. } | State::Handshaking { .. } | State::Ready { .. })
+    }
+
+    /// How a claim sees this node. Connecting is not down (R8a), but a node whose last handshake failed is: it costs no time
+    /// (R11), and gets what is not too late when a handshake ends after all.
+    pub(crate) const fn reach(&self) -> Reach {
+        match &self.state {
+            State::Ready { .. } if self.missing_right.is_some() => Reach::Down,
+            State::Ready { .. } => Reach::Ready,
+            State::Connecting { .. } | State::Handshaking { .. } if self.backoff.is_fresh() => Reach::Connecting,
+            State::Connecting { .. } | State::Handshaking { .. } | State::Down { .. } | State::Closed => Reach::Down,
+        }
+    }
+
+    /// Why it cannot take part now.
+    pub(crate) fn why_not(&self) -> NodeFault {
+        if let (State::Ready { .. }, Some(error)) = (&self.state, &self.missing_right) {
+            return NodeFault::MissingRight(error.clone());
+        }
+        self.fault.clone().unwrap_or(NodeFault::Connecting)
+    }
+
+    // ---- the connection's life ----
+
+    /// Starts to make a connection, under a name of its own.
+    pub(crate) fn connect(&mut self, now: Instant, timeout: Duration) -> ConnectionId {
+        self.generation = self.generation.saturating_add(1);
+        self.state = State::Connecting { until: now.saturating_add(timeout) };
+        self.decoder = Decoder::new();
+        self.spoke = false;
+        self.last_words = None;
+        self.connection()
+    }
+
+    /// The connection is made; answers with the first command of the handshake.
+    pub(crate) fn connected(&mut self, name: Option<&str>, now: Instant) -> Option<Outgoing> {
+        let State::Connecting { until } = self.state else { return None };
+        self.decoder.set_protocol(crate::wire::frame::Protocol::Negotiating);
+        let (step, bytes) = Handshake::start(&self.address, name);
+        self.state = State::Handshaking { until, handshake: Handshake::default() };
+        self.heard = now;
+        Some(Outgoing { tag: Tag::Handshake(step), bytes, patience: until.saturating_duration_since(now) })
+    }
+
+    /// The handshake is done. Answers whether another server process was here before.
+    pub(crate) fn greeted(&mut self, greeting: Greeting, now: Instant) -> bool {
+        self.state = State::Ready { since: now };
+        self.fault = None;
+        self.missing_right = None;
+        self.extend_out_of_memory = false;
+        let run_id = greeting.info.as_ref().and_then(|info| info.run_id.clone());
+        self.greeting = Some(greeting);
+        let restarted = self.run_id.is_some() && self.run_id != run_id;
+        if self.run_id.is_none() || restarted {
+            self.delete_by_script = false;
+            self.extend_by_script = false;
+        }
+        self.run_id = run_id;
+        restarted
+    }
+
+    /// The connection is gone, or given up. Answers whether it was ready; the state is `Down`, due at once if it had stood
+    /// for a while.
+    pub(crate) fn broke(&mut self, fault: NodeFault, rng: &mut crate::rng::Rng, now: Instant) -> bool {
+        let stood = match self.state {
+            State::Ready { since } => now >= since.saturating_add(STOOD),
+            State::Down { .. } | State::Connecting { .. } | State::Handshaking { .. } | State::Closed => false,
+        };
+        let was_ready = self.is_ready();
+        self.outbox.clear();
+        self.in_flight.clear();
+        if stood {
+            self.backoff.reset();
+            self.state = State::Down { retry_at: now };
+        } else {
+            let delay = self.backoff.failed(rng);
+            self.state = State::Down { retry_at: now.saturating_add(delay) };
+        }
+        self.fault = Some(fault);
+        was_ready
+    }
+
+    /// When something is due here: a connection to be made, or to be given up.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        match self.state {
+            State::Down { retry_at } => Some(retry_at),
+            State::Connecting { until } | State::Handshaking { until, .. } => Some(until),
+            State::Ready { .. } => self.silent_at(),
+            State::Closed => None,
+        }
+    }
+
+    /// When the connection is given up for its silence (R11).
+    fn silent_at(&self) -> Option<Instant> {
+        self.in_flight.front().map(|first| self.heard.saturating_add(silence(first.patience)))
+    }
+
+    /// How long it has been silent with replies outstanding, if that is too long.
+    pub(crate) fn silent_for(&self, now: Instant) -> Option<Duration> {
+        self.silent_at().filter(|at| now >= *at).map(|_| now.saturating_duration_since(self.heard))
+    }
+
+    // ---- the pipeline ----
+
+    /// Takes out of the outbox what of the lock was not handed out, its release excepted (R7, R8a).
+    pub(crate) fn withdraw(&mut self, lock: LockId) {
+        self.outbox.retain(|outgoing| match outgoing.tag {
+            Tag::Claim { lock: other, verb, .. } => other != lock || verb == Verb::Release,
+            Tag::Holder { lock: other } => other != lock,
+            Tag::Handshake(_) => true,
+        });
+    }
+
+    /// Everything in the outbox as one payload; its commands take their places in the pipeline and are told to `each`.
+    pub(crate) fn hand_out(&mut self, now: Instant, mut each: impl FnMut(Tag)) -> Option<Bytes> {
+        if self.outbox.is_empty() {
+            return None;
+        }
+        if self.in_flight.is_empty() {
+            self.heard = now;
+        }
+        let total = self.outbox.iter().map(|outgoing| outgoing.bytes.len()).sum();
+        let mut joined = BytesMut::new();
+        let single = self.outbox.len() == 1;
+        if !single {
+            joined.reserve(total);
+        }
+        let mut only = Bytes::new();
+        for outgoing in self.outbox.drain(..) {
+            self.in_flight.push_back(InFlight { tag: outgoing.tag, patience: outgoing.patience });
+            each(outgoing.tag);
+            if single {
+                only = outgoing.bytes;
+            } else {
+                joined.put_slice(&outgoing.bytes);
+            }
+        }
+        Some(if single { only } else { joined.freeze() })
+    }
+
+    /// Commands that are queued or unanswered.
+    pub(crate) fn pipeline(&self) -> usize {
+        self.outbox.len() + self.in_flight.len()
+    }
+
+    /// A byte came.
+    pub(crate) fn heard(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
+    /// Whose turn it is to be answered.
+    pub(crate) fn answered(&mut self) -> Option<Tag> {
+        self.in_flight.pop_front().map(|first| first.tag)
+    }
+
+    // ---- forms ----
+
+    fn dialect(&self) -> Dialect {
+        self.greeting.as_ref().map_or(Dialect::SCRIPTS, |greeting| greeting.dialect)
+    }
+
+    pub(crate) fn extend_form(&self) -> ExtendForm {
+        if self.extend_by_script || self.extend_out_of_memory { ExtendForm::Script } else { self.dialect().extend }
+    }
+
+    pub(crate) fn delete_form(&self) -> DeleteForm {
+        if self.delete_by_script { DeleteForm::Script } else { self.dialect().delete }
+    }
+
+    /// The server refused a native form: scripts from now on (R22).
+    pub(crate) fn refused_form(&mut self, form: Form) {
+        match form {
+            Form::Extend(_) => self.extend_by_script = true,
+            Form::Delete(_) => self.delete_by_script = true,
+            Form::Set | Form::SetAll | Form::ExtendAll | Form::DeleteAll(_) => {}
+        }
+    }
+
+    pub(crate) fn out_of_memory(&mut self) {
+        self.extend_out_of_memory = true;
+    }
+
+    pub(crate) fn run_id(&self) -> Option<&str> {
+        self.run_id.as_deref()
+    }
+}
+
+/// How long a connection may be silent with replies outstanding.
+fn silence(patience: Duration) -> Duration {
+    patience.saturating_mul(3).max(LEAST_SILENCE)
+}

@@ -1,0 +1,240 @@
+//! What is asked of a client, and whether that makes sense.
+
+mod invalid;
+#[cfg(test)]
+mod tests;
+
+use alloc::collections::BTreeSet;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use bytes::Bytes;
+
+use crate::config::Config;
+use crate::time::{Drift, whole_millis};
+
+pub use invalid::InvalidArgument;
+pub(crate) use invalid::Shown;
+
+/// The longest key, prefix and resource together, in bytes (R12).
+pub(crate) const MOST_RESOURCE: usize = 64 * 1024;
+/// The most resources of one request. They are taken by one script, which stops the server for all its clients while
+/// it runs, and the longest of them together stay within what a server takes as one command.
+pub(crate) const MOST_RESOURCES: usize = 64;
+/// The longest ttl: a lock that nobody renews must end while somebody remembers it.
+pub(crate) const MOST_TTL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// What is asked of `Client::acquire`.
+///
+/// ```
+/// use core::time::Duration;
+/// use redlock_core::AcquireRequest;
+///
+/// // Drawn from the operating system for each request; here by a die.
+/// let entropy = [4; 16];
+/// let request = AcquireRequest::new("invoice:42", entropy).ttl(Duration::from_secs(5)).wait(Duration::from_secs(1));
+/// assert_eq!(request.resources().len(), 1);
+/// ```
+///
+/// `Debug` does not show the entropy: who knows it knows the lock's token.
+#[derive(Clone)]
+#[must_use = "a request does nothing until it is handed to `Client::acquire`"]
+pub struct AcquireRequest {
+    pub(crate) resources: Vec<Bytes>,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) attempts: Option<u32>,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) expiring_lead: Option<Duration>,
+    pub(crate) entropy: [u8; 16],
+}
+
+impl AcquireRequest {
+    /// Asks for one resource: any bytes, 1 to 65536 of them with the key prefix.
+    ///
+    /// `entropy` makes the token: 16 bytes that nobody can guess and nobody had before, from the operating system's
+    /// generator, drawn for this request.
+    pub fn new(resource: impl Into<Bytes>, entropy: [u8; 16]) -> Self {
+        Self {
+            resources: vec![resource.into()],
+            ttl: None,
+            wait: None,
+            attempts: None,
+            max_hold: None,
+            expiring_lead: None,
+            entropy,
+        }
+    }
+
+    /// Asks for several resources at once, all or none on each node; at most 64, each named once.
+    pub fn all(resources: impl IntoIterator<Item = impl Into<Bytes>>, entropy: [u8; 16]) -> Self {
+        // One more than is allowed is enough to refuse it, however many an iterator has.
+        let resources = resources.into_iter().take(MOST_RESOURCES + 1).map(Into::into).collect();
+        Self { resources, ..Self::new(Bytes::new(), entropy) }
+    }
+
+    /// After which time nodes forget the lock if it is neither released nor extended; the configuration's default ttl
+    /// where none is named. Whole milliseconds: what is below is cut off. At most one year, and long enough that
+    /// something is left after the drift: 3 ms with the usual one.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self { ttl: Some(ttl), ..self }
+    }
+
+    /// How long to try and queue; the configuration's default wait where none is named. Zero is exactly one full round,
+    /// `Duration::MAX` is for ever.
+    pub fn wait(self, wait: Duration) -> Self {
+        Self { wait: Some(wait), ..self }
+    }
+
+    /// One full round, without queueing: a wait of zero.
+    pub fn try_once(self) -> Self {
+        self.wait(Duration::ZERO)
+    }
+
+    /// At most so many rounds, at least one; without it only the wait ends them.
+    pub fn attempts(self, attempts: u32) -> Self {
+        Self { attempts: Some(attempts), ..self }
+    }
+
+    /// Renews the lock while it is held, until `max_hold` after the start of the attempt that won it; `Duration::MAX` is
+    /// without end. Not below the ttl.
+    pub fn auto_renew(self, max_hold: Duration) -> Self {
+        Self { max_hold: Some(max_hold), ..self }
+    }
+
+    /// How long before its deadline a lock that is not renewed in time is reported as expiring; a quarter of the time
+    /// that it was last good for where none is named (R17).
+    pub fn expiring_lead(self, lead: Duration) -> Self {
+        Self { expiring_lead: Some(lead), ..self }
+    }
+
+    /// The resources, as they were given.
+    #[must_use]
+    pub fn resources(&self) -> &[Bytes] {
+        &self.resources
+    }
+
+    /// The ttl, where one was named.
+    #[must_use]
+    pub fn named_ttl(&self) -> Option<Duration> {
+        self.ttl
+    }
+
+    /// The wait, where one was named.
+    #[must_use]
+    pub fn named_wait(&self) -> Option<Duration> {
+        self.wait
+    }
+
+    /// The most rounds, where a number was named.
+    #[must_use]
+    pub fn named_attempts(&self) -> Option<u32> {
+        self.attempts
+    }
+
+    /// Until when the lock is renewed after its start; `None` is not at all.
+    #[must_use]
+    pub fn max_hold(&self) -> Option<Duration> {
+        self.max_hold
+    }
+
+    /// How long before its deadline the lock is reported as expiring, where that was named.
+    #[must_use]
+    pub fn named_expiring_lead(&self) -> Option<Duration> {
+        self.expiring_lead
+    }
+}
+
+impl fmt::Debug for AcquireRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let resources: Vec<_> = self.resources.iter().map(|resource| Shown(resource)).collect();
+        f.debug_struct("AcquireRequest")
+            .field("resources", &resources)
+            .field("ttl", &self.ttl)
+            .field("wait", &self.wait)
+            .field("attempts", &self.attempts)
+            .field("max_hold", &self.max_hold)
+            .field("expiring_lead", &self.expiring_lead)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request that makes sense, with the configuration's defaults where it named nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Checked {
+    /// The keys on the servers: prefix and resource, in the request's order.
+    pub(crate) keys: Vec<Bytes>,
+    /// In whole milliseconds: what is sent, and what belief counts.
+    pub(crate) ttl: Duration,
+    /// Zero is one round without queueing.
+    pub(crate) wait: Duration,
+    /// At least 1.
+    pub(crate) attempts: Option<u32>,
+    /// Not below `ttl`; `None` is no renewal.
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) expiring_lead: Option<Duration>,
+}
+
+/// Refuses what must not be sent (R12).
+pub(crate) fn check_request(request: &AcquireRequest, config: &Config) -> Result<Checked, InvalidArgument> {
+    let mut names = BTreeSet::new();
+    if request.resources.is_empty() {
+        return Err(InvalidArgument::NoResources);
+    }
+    if request.resources.len() > MOST_RESOURCES {
+        return Err(InvalidArgument::TooManyResources { most: MOST_RESOURCES });
+    }
+    for resource in &request.resources {
+        if resource.is_empty() {
+            return Err(InvalidArgument::EmptyResource);
+        }
+        let len = config.key_prefix().len().saturating_add(resource.len());
+        if len > MOST_RESOURCE {
+            return Err(InvalidArgument::ResourceTooLong { len, most: MOST_RESOURCE });
+        }
+        if !names.insert(resource) {
+            return Err(InvalidArgument::RepeatedResource { resource: resource.clone() });
+        }
+    }
+    let ttl = check_ttl(request.ttl.unwrap_or_else(|| config.default_ttl()), config)?;
+    if request.attempts == Some(0) {
+        return Err(InvalidArgument::NoAttempts);
+    }
+    if let Some(max_hold) = request.max_hold.filter(|max_hold| *max_hold < ttl) {
+        return Err(InvalidArgument::MaxHoldBelowTtl { max_hold, ttl });
+    }
+    Ok(Checked {
+        keys: request.resources.iter().map(|resource| config.key_of(resource)).collect(),
+        ttl,
+        wait: request.wait.unwrap_or_else(|| config.default_wait()),
+        attempts: request.attempts,
+        max_hold: request.max_hold,
+        expiring_lead: request.expiring_lead,
+    })
+}
+
+/// Refuses a ttl, of an acquire or an extend, that must not be sent (R12, R25); what is below a millisecond is cut off.
+pub(crate) fn check_ttl(ttl: Duration, config: &Config) -> Result<Duration, InvalidArgument> {
+    valid_ttl(ttl, config.drift(), config.restart_guard())
+}
+
+pub(crate) fn valid_ttl(
+    ttl: Duration,
+    drift: Drift,
+    max_ttl: Option<Duration>,
+) -> Result<Duration, InvalidArgument> {
+    let sent = whole_millis(ttl);
+    if drift.validity(sent).is_zero() {
+        let least = drift.ttl_for_validity(Duration::ZERO).saturating_add(Duration::from_millis(1));
+        return Err(InvalidArgument::TtlTooShort { ttl, least });
+    }
+    if sent > MOST_TTL {
+        return Err(InvalidArgument::TtlTooLong { ttl, most: MOST_TTL });
+    }
+    match max_ttl {
+        Some(max_ttl) if sent > max_ttl => Err(InvalidArgument::TtlAboveRestartGuard { ttl, max_ttl }),
+        _ => Ok(sent),
+    }
+}

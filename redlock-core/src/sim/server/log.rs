@@ -1,0 +1,60 @@
+//! What a node was asked, for tests to look at.
+
+use alloc::vec::Vec;
+
+use super::SessionId;
+use crate::Instant;
+
+/// So many entries at least are kept.
+pub(super) const LIMIT: usize = 10_000;
+
+/// One request, and what was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// When it was executed.
+    pub at: Instant,
+    /// Whose it was.
+    pub session: SessionId,
+    /// The database that was selected.
+    pub database: usize,
+    /// The command and its arguments; passwords read `(redacted)`.
+    pub args: Vec<Vec<u8>>,
+    /// The reply as encoded, also where it was muted or its client had gone.
+    pub reply: Vec<u8>,
+}
+
+impl LogEntry {
+    /// Whether the request's first words are these, in any case: `entry.is("set")`, `entry.is("client tracking")`.
+    #[must_use]
+    pub fn is(&self, words: &str) -> bool {
+        let mut args = self.args.iter();
+        words.split(' ').all(|word| args.next().is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes())))
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Log(Vec<LogEntry>);
+
+impl Log {
+    pub(super) fn push(&mut self, at: Instant, session: SessionId, database: usize, args: &[Vec<u8>], reply: Vec<u8>) {
+        // Half at a time, so that dropping the oldest costs little per entry.
+        if self.0.len() >= LIMIT.saturating_mul(2) {
+            self.0.drain(..LIMIT);
+        }
+        self.0.push(LogEntry { at, session, database, args: redacted(args), reply });
+    }
+
+    pub(super) fn entries(&self) -> &[LogEntry] {
+        &self.0
+    }
+}
+
+fn redacted(args: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let is = |index: usize, word: &[u8]| args.get(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word));
+    let hidden = |index: usize| {
+        (is(0, b"auth") && index > 0)
+            || (is(0, b"hello") && (index > 0 && is(index - 1, b"auth") || index > 1 && is(index - 2, b"auth")))
+    };
+    let show = |(index, arg): (usize, &Vec<u8>)| if hidden(index) { b"(redacted)".to_vec() } else { arg.clone() };
+    args.iter().enumerate().map(show).collect()
+}
