@@ -7,9 +7,10 @@ use crate::time::Instant;
 use alloc::string::String;
 use alloc::sync::Arc;
 use bytes::Bytes;
+use core::fmt;
 
 /// What a driver has to do. Exhaustive: a new kind of output must break every driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[must_use]
 pub enum Output {
     /// Make a connection, then say so with [`handle_connected`](crate::Client::handle_connected), or say why not with
@@ -35,6 +36,18 @@ pub enum Output {
     },
     /// Something to tell the user, or whoever waits for an operation.
     Event(Event),
+}
+
+/// Of a payload only its length: it may hold a password or a token (R26).
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect { connection, address } => write!(f, "Connect({connection:?} to {address})"),
+            Self::Transmit { connection, payload } => write!(f, "Transmit({connection:?}, {} bytes)", payload.len()),
+            Self::Disconnect { connection } => write!(f, "Disconnect({connection:?})"),
+            Self::Event(event) => write!(f, "Event({event:?})"),
+        }
+    }
 }
 
 /// What the engine has to say. Open: ignore what you do not know.
@@ -207,8 +220,8 @@ pub enum LostReason {
     Closed,
 }
 
-impl core::fmt::Display for LostReason {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl fmt::Display for LostReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => "its deadline passed before a quorum confirmed an extension",
             Self::TokenGone => "so many nodes no longer have its token that no quorum is left",
@@ -218,8 +231,8 @@ impl core::fmt::Display for LostReason {
     }
 }
 
-impl core::fmt::Display for ReleaseOutcome {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl fmt::Display for ReleaseOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Released => "released: a quorum deleted it before its deadline",
             Self::Expired => "expired: its deadline had passed; others may have held it since",

@@ -18,7 +18,6 @@ impl Rng {
     }
 
     /// Uniform over the whole range.
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half is meant")]
     pub(crate) const fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }

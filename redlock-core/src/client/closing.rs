@@ -18,7 +18,6 @@ impl Client {
         let now = self.now;
         let patience = self.claims.iter().map(|(_, entry)| entry.claim.terms().node_timeout).max().unwrap_or_default();
         let until = now.saturating_add(patience);
-        self.closing = Some(until);
         let operations: Vec<u64> = self.operations.iter().map(|(operation, _)| operation).collect();
         for operation in operations {
             match self.operations.get(operation) {
@@ -41,6 +40,8 @@ impl Client {
             }
             self.drive(lock, |claim, effects| claim.abandon(now, effects));
         }
+        // From here on the last release that is answered ends it.
+        self.closing = Some(until);
         let mut slot: Option<Instant> = None;
         self.timers.arm(&mut slot, Due::Closing, Some(until), now);
         self.finish_closing_if_done();

@@ -22,6 +22,7 @@ use crate::rng::Rng;
 use crate::table::Table;
 use crate::time::{Deadline, Instant, TimeoutReason};
 use alloc::vec::Vec;
+use core::fmt;
 use core::time::Duration;
 
 use claims::Entry;
@@ -49,7 +50,6 @@ pub use view::{LockView, NodeState, NodeStatus};
 /// 7. Drivers read the clock *after* a wait or a read returned, *before* they start an operation.
 ///
 /// Nothing that a node does is an `Err` of these calls: a broken node is an event, the client outlives it.
-#[derive(Debug)]
 pub struct Client {
     config: Config,
     rng: Rng,
@@ -68,6 +68,19 @@ pub struct Client {
     tags: Vec<Tag>,
 }
 
+/// Counts only: outboxes and locks hold passwords and tokens (R26).
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("now", &self.now)
+            .field("nodes", &self.nodes.len())
+            .field("locks", &self.claims.len())
+            .field("operations", &self.operations.len())
+            .field("closed", &self.closed)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Client {
     /// An engine for these nodes; it wants to connect to all of them at once. `seed` decides jitter only: nothing secret
     /// comes from it.
@@ -75,6 +88,7 @@ impl Client {
     pub fn new(config: Config, seed: u64, now: Instant) -> Self {
         let ids = (0..=u8::MAX).map(NodeId::new);
         let nodes = ids.zip(config.nodes()).map(|(id, node)| Node::new(id, node.address().clone(), now)).collect();
+        let queue = OutputQueue::new(config.limits().queued_events);
         let mut client = Self {
             config,
             rng: Rng::new(seed),
@@ -84,7 +98,7 @@ impl Client {
             live_claims: 0,
             operations: Table::new(),
             timers: Timers::default(),
-            queue: OutputQueue::default(),
+            queue,
             closing: None,
             closed: false,
             scratch: Vec::new(),

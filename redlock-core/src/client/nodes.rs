@@ -63,6 +63,10 @@ impl Client {
             }
             State::Ready { .. } => match node.silent_for(self.now) {
                 Some(silence) => self.lose_connection(index, NodeFault::Silent(silence), true),
+                None if node.is_recheck_due(self.now) => {
+                    let fault = node.why_not();
+                    self.lose_connection(index, fault, true);
+                }
                 None => self.arm_node(index),
             },
             State::Closed => {}
@@ -208,14 +212,14 @@ impl Client {
     fn on_reply(&mut self, index: usize, mut reply: Reply) {
         let Some(node) = self.nodes.get_mut(index) else { return };
         let Some(tag) = node.answered() else {
-            return match reply {
+            if let Reply::Error(error) = reply {
                 // It answers nothing (R21); why the connection will be closed, most likely.
-                Reply::Error(error) => node.last_words = Some(error),
-                other => {
-                    let fault = NodeFault::Protocol(format!("said {other} without being asked"));
-                    self.lose_connection(index, fault, true);
-                }
-            };
+                node.last_words = Some(error);
+            } else {
+                let fault = NodeFault::Protocol(format!("said {reply} without being asked"));
+                self.lose_connection(index, fault, true);
+            }
+            return;
         };
         if let Reply::Error(error) = &mut reply
             && let Some(password) = node.address.password()
@@ -225,7 +229,7 @@ impl Client {
         match tag {
             Tag::Handshake(step) => self.on_handshake_reply(index, step, reply),
             Tag::Claim { lock, verb, form } => self.on_claim_reply(index, lock, verb, form, reply),
-            Tag::Holder { lock } => self.on_holder_reply(index, lock, &reply),
+            Tag::Holder { operation } => self.on_holder_reply(index, operation, &reply),
         }
     }
 
@@ -302,9 +306,10 @@ impl Client {
         }
         let compare = !matches!(form, Form::Set | Form::SetAll);
         if compare && matches!(error.code(), ErrorCode::Noperm | ErrorCode::ScriptAcl) && node.missing_right.is_none() {
-            node.missing_right = Some(error.clone());
+            node.lacks_right(error.clone(), self.now);
             let (id, fault) = (node.id, NodeFault::MissingRight(error.clone()));
             self.queue.notice(Event::NodeDown { node: id, fault });
+            self.arm_node(index);
             self.tell_reach(index);
             self.evaluate_connects();
         }

@@ -53,7 +53,7 @@ enum AcquirePhase {
     /// Until the next attempt.
     Sleeping(Instant),
     /// It has failed; what stands in the way is asked for, until then at the latest.
-    Concluding { until: Instant, lock: u64, outstanding: u8, error: Box<AcquireError> },
+    Concluding { until: Instant, outstanding: u8, error: Box<AcquireError> },
 }
 
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Client {
         let now = self.now;
         let limits = self.config.limits();
         let full = self.live_claims >= limits.locks
-            || self.claims.len() >= limits.locks.saturating_add(limits.cleanups_per_node);
+            || self.claims.len() >= limits.locks.saturating_add(limits.cleanups);
         let in_flight_limit = limits.in_flight_per_node;
         let jitter = self.rng.next_u32();
         let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) else { return };
@@ -129,9 +129,8 @@ impl Client {
             expiring_lead: acquire.expiring_lead,
             jitter,
         };
-        let reach = self.nodes.iter().map(|node| match node.reach() {
-            Reach::Ready if node.pipeline() >= in_flight_limit => Reach::Down,
-            reach => reach,
+        let reach = self.nodes.iter().map(|node| {
+            if node.pipeline() >= in_flight_limit { Reach::Down } else { node.reach() }
         });
         let mut effects = core::mem::take(&mut self.scratch);
         let claim = Claim::new(terms, reach, now, &mut effects);
@@ -192,32 +191,22 @@ impl Client {
                 self.queue.outbox(node.connection());
             }
             let patience = until.saturating_duration_since(self.now);
-            node.outbox.push_back(Outgoing { tag: Tag::Holder { lock: LockId(lock) }, bytes: bytes.clone(), patience });
+            node.outbox.push_back(Outgoing { tag: Tag::Holder { operation: OperationId(operation) }, bytes: bytes.clone(), patience });
             outstanding += 1;
         }
         if outstanding == 0 {
             return self.fail_acquire(operation, kind);
         }
-        if let Some(entry) = self.claims.get_mut(lock) {
-            entry.acquire = Some(OperationId(operation));
-        }
         if let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) {
-            acquire.phase = AcquirePhase::Concluding { until, lock, outstanding, error };
+            acquire.phase = AcquirePhase::Concluding { until, outstanding, error };
         }
         self.arm_operation(operation);
     }
 
     /// A node said how long what stands in the way will stand there.
-    pub(super) fn on_holder_reply(&mut self, index: usize, lock: LockId, reply: &Reply) {
+    pub(super) fn on_holder_reply(&mut self, index: usize, operation: OperationId, reply: &Reply) {
         let Some(id) = self.nodes.get(index).map(|node| node.id) else { return };
-        let waiting = self.operations.iter().find(|(_, operation)| match operation {
-            Operation::Acquire(acquire) => {
-                matches!(&acquire.phase, AcquirePhase::Concluding { lock: of, .. } if *of == lock.0)
-            }
-            Operation::Extend(_) | Operation::Release(_) | Operation::Connect(_) => false,
-        });
-        let Some((operation, _)) = waiting else { return };
-        let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) else { return };
+        let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation.0) else { return };
         let AcquirePhase::Concluding { outstanding, error, .. } = &mut acquire.phase else { return };
         let holder = match reply.as_integer() {
             Some(-1) => Some(Holder::NoExpiry),
@@ -230,7 +219,7 @@ impl Client {
         }
         *outstanding = outstanding.saturating_sub(1);
         if *outstanding == 0 {
-            self.finish_concluding(operation);
+            self.finish_concluding(operation.0);
         }
     }
 
@@ -395,7 +384,7 @@ impl Client {
         match self.operations.get(operation.0) {
             None => {}
             Some(Operation::Acquire(acquire)) => {
-                let (AcquirePhase::Attempting(lock) | AcquirePhase::Concluding { lock, .. }) = acquire.phase else {
+                let AcquirePhase::Attempting(lock) = acquire.phase else {
                     return self.fail_acquire(operation.0, AcquireErrorKind::Cancelled);
                 };
                 if let Some(entry) = self.claims.get_mut(lock) {

@@ -15,14 +15,17 @@ enum Queued {
 }
 
 /// First in, first out, across all kinds of output.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OutputQueue {
     queue: VecDeque<Queued>,
+    /// How many outputs may wait before notices are left out.
+    most_notices: usize,
 }
 
 impl OutputQueue {
-    /// How many outputs may wait before notices are left out: far more than any drain leaves behind.
-    const MOST_NOTICES: usize = 65_536;
+    pub(super) const fn new(most_notices: usize) -> Self {
+        Self { queue: VecDeque::new(), most_notices }
+    }
 
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
@@ -39,7 +42,7 @@ impl OutputQueue {
     /// An event that nobody waits for: told while there is room, so that a driver that never drains cannot make the queue
     /// grow.
     pub(super) fn notice(&mut self, event: Event) {
-        if self.queue.len() < Self::MOST_NOTICES {
+        if self.queue.len() < self.most_notices {
             self.event(event);
         }
     }

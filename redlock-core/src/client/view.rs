@@ -13,12 +13,19 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use bytes::Bytes;
+use core::fmt;
 
 /// A lock as it stands.
-#[derive(Debug)]
 pub struct LockView<'a> {
     entry: &'a Entry,
     nodes: &'a [Node],
+}
+
+/// Without the token (R26).
+impl fmt::Debug for LockView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockView").field("claim", &self.entry.claim).finish_non_exhaustive()
+    }
 }
 
 impl LockView<'_> {

@@ -17,7 +17,7 @@ pub(crate) mod handshake;
 
 use crate::address::Address;
 use crate::error::NodeFault;
-use crate::ids::{ConnectionId, LockId, NodeId};
+use crate::ids::{ConnectionId, LockId, NodeId, OperationId};
 use crate::machine::{Reach, Verb};
 use crate::time::Instant;
 use crate::wire::decode::Decoder;
@@ -38,13 +38,16 @@ const STOOD: Duration = Duration::from_secs(1);
 /// With replies outstanding and not a byte for so long, at least, a connection is given up (R11).
 const LEAST_SILENCE: Duration = Duration::from_secs(2);
 
+/// A node that refused a compare is connected anew after so long, to see whether the right was given meanwhile.
+const RECHECK: Duration = Duration::from_secs(10);
+
 /// What a place in the pipeline is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     Handshake(Step),
     Claim { lock: LockId, verb: Verb, form: Form },
     /// What stands in the way of a refused acquire: `PTTL` of its key.
-    Holder { lock: LockId },
+    Holder { operation: OperationId },
 }
 
 /// Which form of a command was sent.
@@ -113,6 +116,8 @@ pub(crate) struct Node {
     extend_out_of_memory: bool,
     /// A compare was refused for lack of a right (R22).
     pub(crate) missing_right: Option<ServerError>,
+    /// When such a node is connected anew.
+    recheck_at: Option<Instant>,
     /// Why it is not ready; the last reason while it is being connected again.
     pub(crate) fault: Option<NodeFault>,
     /// What it said without being asked, before it closed the connection.
@@ -142,6 +147,7 @@ impl Node {
             extend_by_script: false,
             extend_out_of_memory: false,
             missing_right: None,
+            recheck_at: None,
             fault: None,
             last_words: None,
             armed: None,
@@ -208,6 +214,7 @@ impl Node {
         self.state = State::Ready { since: now };
         self.fault = None;
         self.missing_right = None;
+        self.recheck_at = None;
         self.extend_out_of_memory = false;
         let run_id = greeting.info.as_ref().and_then(|info| info.run_id.clone());
         self.greeting = Some(greeting);
@@ -246,7 +253,10 @@ impl Node {
         match self.state {
             State::Down { retry_at } => Some(retry_at),
             State::Connecting { until } | State::Handshaking { until, .. } => Some(until),
-            State::Ready { .. } => self.silent_at(),
+            State::Ready { .. } => match (self.silent_at(), self.recheck_at) {
+                (Some(silent), Some(recheck)) => Some(silent.min(recheck)),
+                (one, other) => one.or(other),
+            },
             State::Closed => None,
         }
     }
@@ -261,14 +271,29 @@ impl Node {
         self.silent_at().filter(|at| now >= *at).map(|_| now.saturating_duration_since(self.heard))
     }
 
+    /// A compare was refused for lack of a right: the node gives no vote until its next handshake (R22).
+    pub(crate) fn lacks_right(&mut self, error: ServerError, now: Instant) {
+        self.missing_right = Some(error);
+        self.recheck_at = Some(now.saturating_add(RECHECK));
+    }
+
+    /// Whether it is time to see if the missing right was given. Not while replies are outstanding: those count more.
+    pub(crate) fn is_recheck_due(&mut self, now: Instant) -> bool {
+        let due = self.recheck_at.is_some_and(|at| now >= at);
+        if due && self.pipeline() > 0 {
+            self.recheck_at = Some(now.saturating_add(RECHECK));
+            return false;
+        }
+        due
+    }
+
     // ---- the pipeline ----
 
     /// Takes out of the outbox what of the lock was not handed out, its release excepted (R7, R8a).
     pub(crate) fn withdraw(&mut self, lock: LockId) {
         self.outbox.retain(|outgoing| match outgoing.tag {
             Tag::Claim { lock: other, verb, .. } => other != lock || verb == Verb::Release,
-            Tag::Holder { lock: other } => other != lock,
-            Tag::Handshake(_) => true,
+            Tag::Holder { .. } | Tag::Handshake(_) => true,
         });
     }
 

@@ -252,10 +252,7 @@ impl Network {
     /// Something on the way breaks the connection: both ends are told, and what is under way is lost.
     pub fn reset(&mut self, client: usize, node: NodeId, now: Instant) {
         if let Some(connection) = self.newest(client, node) {
-            self.flying.retain(|_, (to, _)| (to.client, to.connection) != (client, connection));
-            for direction in [Direction::ToServer, Direction::ToClient] {
-                self.fly(Address { client, connection, direction }, Packet::Close, now);
-            }
+            self.break_connection(client, connection, now);
         }
     }
 
@@ -267,7 +264,7 @@ impl Network {
                 (to.client, to.connection, to.direction) != (client, connection, Direction::ToClient)
             });
             let back = Address { client, connection, direction: Direction::ToClient };
-            self.enqueue(now, back, Packet::Close);
+            self.enqueue(now, back, Packet::Abort);
             self.fly(Address { direction: Direction::ToServer, ..back }, Packet::Close, now);
         }
     }
@@ -275,7 +272,7 @@ impl Network {
     /// Everything on the connection is lost from now on, both ways, and neither end is told.
     pub fn half_open(&mut self, client: usize, node: NodeId) {
         if let Some(connection) = self.newest(client, node) {
-            self.flying.retain(|_, (to, _)| (to.client, to.connection) != (client, connection));
+            self.lose(client, connection);
             if let Some(connection) = self.connections.get_mut(&(client, connection)) {
                 connection.to_server.is_broken = true;
                 connection.to_client.is_broken = true;
@@ -301,19 +298,12 @@ impl Network {
         connections.map(|((_, connection), _)| *connection).max()
     }
 
+    /// What the client's end of a connection has sent gets stuck somewhere for a while.
     fn delay_flying(&mut self, client: usize, connection: ConnectionId) {
         let late = self.random.span(self.link(client, connection.node).late);
-        let to_server = Address { client, connection, direction: Direction::ToServer };
-        let mut last = Instant::ZERO;
-        for ((at, number), (to, packet)) in core::mem::take(&mut self.flying) {
-            let at = if to == to_server { at.saturating_add(late) } else { at };
-            if to == to_server {
-                last = last.max(at);
-            }
-            self.flying.insert((at, number), (to, packet));
-        }
-        if let Some(known) = self.connections.get_mut(&(client, connection)) {
-            known.to_server.last_arrival = known.to_server.last_arrival.max(last);
+        let to = Address { client, connection, direction: Direction::ToServer };
+        for (at, packet) in self.take_flying(to) {
+            self.fly_at(at.saturating_add(late), to, packet);
         }
     }
 }
@@ -327,24 +317,27 @@ impl Network {
         packet.into_iter().chain(servers.iter().filter_map(Server::next_event)).min()
     }
 
+    /// Takes note of what was done to servers, such as a restart: what they say and close because of it goes on its way.
+    pub fn notice(&mut self, servers: &mut [Server], now: Instant) {
+        self.collect(servers, None, now);
+    }
+
     /// Lets everything happen that is due at `now` or before, each thing at its own instant and in order. What arrives at
     /// clients is the result.
-    ///
-    /// What was done to the servers since the last call, such as a restart, shows from here on.
     pub fn deliver(&mut self, servers: &mut [Server], now: Instant) -> Vec<Arrival> {
         let mut arrivals = Vec::new();
-        // What the servers say because of what was done to them.
-        let since = self.next_due(servers).map_or(now, |due| due.min(now));
-        self.collect(servers, since);
         while let Some(at) = self.next_due(servers).filter(|at| *at <= now) {
             if servers.iter().any(|server| server.next_event().is_some_and(|event| event <= at)) {
                 for server in servers.iter_mut() {
                     server.tick(at);
                 }
+                self.collect(servers, None, at);
             } else if let Some((to, packet)) = self.flying.pop_first().map(|(_, flying)| flying) {
                 self.arrive(to, packet, servers, &mut arrivals, at);
+                if to.direction == Direction::ToServer {
+                    self.collect(servers, Some(self.server_of(to.client, to.connection.node)), at);
+                }
             }
-            self.collect(servers, at);
         }
         arrivals
     }
@@ -382,7 +375,7 @@ impl Network {
             }
         }
         if is_cut {
-            self.reset_connection(to, at);
+            self.break_connection(to.client, to.connection, at);
         }
         self.forget_if_done(to);
     }
@@ -405,12 +398,13 @@ impl Network {
                 connection.session = None;
                 connection.server_is_gone = true;
             }
-            (Packet::Bytes(_) | Packet::Close | Packet::Refuse, _) => {}
+            (Packet::Close, None) => connection.server_is_gone = true,
+            (Packet::Bytes(_) | Packet::Abort | Packet::Refuse, _) => {}
         }
     }
 
     /// Takes what servers have to say, and notes where they have hung up.
-    fn collect(&mut self, servers: &mut [Server], at: Instant) {
+    fn collect(&mut self, servers: &mut [Server], only: Option<usize>, at: Instant) {
         let open: Vec<(Address, SessionId)> = self
             .connections
             .iter()
@@ -421,6 +415,9 @@ impl Network {
             .collect();
         for (to, session) in open {
             let index = self.server_of(to.client, to.connection.node);
+            if only.is_some_and(|only| only != index) {
+                continue;
+            }
             let Some(server) = servers.get_mut(index) else { continue };
             let bytes = server.output(session);
             if !bytes.is_empty() {
@@ -437,30 +434,52 @@ impl Network {
         }
     }
 
-    /// What is left of a connection after a cut: both ends are told, nothing else arrives.
-    fn reset_connection(&mut self, at_cut: Address, at: Instant) {
-        let Address { client, connection, .. } = at_cut;
-        self.flying.retain(|_, (to, _)| (to.client, to.connection) != (client, connection));
+    /// Both ends are told that the connection is gone, and nothing else arrives.
+    fn break_connection(&mut self, client: usize, connection: ConnectionId, at: Instant) {
+        self.lose(client, connection);
         for direction in [Direction::ToServer, Direction::ToClient] {
             self.fly(Address { client, connection, direction }, Packet::Close, at);
         }
     }
 
+    /// Drops everything that is on the way on a connection.
+    fn lose(&mut self, client: usize, connection: ConnectionId) {
+        self.flying.retain(|_, (to, _)| (to.client, to.connection) != (client, connection));
+        if let Some(known) = self.connections.get_mut(&(client, connection)) {
+            known.to_server.held.clear();
+            known.to_client.held.clear();
+        }
+    }
+
+    /// What waited for a flow that is open now goes on, and what is on the way behind it stays behind it.
     fn release_held(&mut self, now: Instant) {
         let mut released = Vec::new();
         for ((client, id), connection) in &mut self.connections {
             let link = self.links.get(&(*client, id.node)).unwrap_or(&self.default_link);
             for (direction, flow) in [(Direction::ToServer, link.to_server), (Direction::ToClient, link.to_client)] {
-                if flow == Flow::Open {
-                    let to = Address { client: *client, connection: *id, direction };
-                    let packets = core::mem::take(&mut connection.pipe(direction).held);
-                    released.extend(packets.into_iter().map(|packet| (to, packet)));
+                let pipe = connection.pipe(direction);
+                if flow == Flow::Open && !pipe.held.is_empty() {
+                    pipe.last_arrival = now;
+                    released.push((Address { client: *client, connection: *id, direction }, pipe.held.split_off(0)));
                 }
             }
         }
-        for (to, packet) in released {
-            self.fly(to, packet, now);
+        for (to, held) in released {
+            let behind = self.take_flying(to);
+            for packet in held {
+                self.fly(to, packet, now);
+            }
+            for (at, packet) in behind {
+                self.fly_at(at, to, packet);
+            }
         }
+    }
+
+    /// Takes everything off the way to `to`, in order.
+    fn take_flying(&mut self, to: Address) -> Vec<(Instant, Packet)> {
+        let keys = self.flying.iter().filter(|(_, (of, _))| *of == to).map(|(key, _)| *key);
+        let keys: Vec<(Instant, u64)> = keys.collect();
+        keys.iter().filter_map(|key| Some((key.0, self.flying.remove(key)?.1))).collect()
     }
 
     fn fly_bytes(&mut self, to: Address, bytes: &[u8], now: Instant) {
@@ -480,10 +499,15 @@ impl Network {
         let link = self.link(to.client, to.connection.node);
         let (latency, jitter) = (link.latency, link.jitter);
         let at = now.saturating_add(latency).saturating_add(self.random.span(jitter));
+        self.fly_at(at, to, packet);
+    }
+
+    /// As [`fly`](Self::fly), to arrive at `at` if nothing before it takes longer.
+    fn fly_at(&mut self, at: Instant, to: Address, packet: Packet) {
         let Some(connection) = self.connections.get_mut(&(to.client, to.connection)) else { return };
         let pipe: &mut Pipe = connection.pipe(to.direction);
-        let at = at.max(pipe.last_arrival);
-        pipe.last_arrival = at;
+        pipe.last_arrival = pipe.last_arrival.max(at);
+        let at = pipe.last_arrival;
         self.enqueue(at, to, packet);
     }
 

@@ -14,6 +14,8 @@ pub(super) enum Packet {
     Bytes(Vec<u8>),
     /// The end of the connection.
     Close,
+    /// The client's own end gives up; no network is needed for that.
+    Abort,
     /// The answer of a closed port.
     Refuse,
 }
@@ -55,11 +57,11 @@ impl Connection {
         if self.client_is_gone {
             return None;
         }
-        self.client_is_gone = matches!(packet, Packet::Close | Packet::Refuse);
+        self.client_is_gone = matches!(packet, Packet::Close | Packet::Abort | Packet::Refuse);
         Some(match packet {
             Packet::Open => Delivery::Connected,
             Packet::Bytes(bytes) => Delivery::Bytes(bytes),
-            Packet::Close => Delivery::Closed,
+            Packet::Close | Packet::Abort => Delivery::Closed,
             Packet::Refuse => {
                 self.server_is_gone = true;
                 Delivery::Refused
@@ -75,6 +77,9 @@ impl Connection {
 impl Pipe {
     /// What gets through of an arriving packet, and whether the connection is cut by it.
     pub(super) fn pass(&mut self, packet: Packet, flow: Flow) -> Option<(Packet, bool)> {
+        if packet == Packet::Abort {
+            return Some((packet, false));
+        }
         if self.is_broken {
             return None;
         }
@@ -84,6 +89,11 @@ impl Pipe {
                 return None;
             }
             Flow::Held => {
+                self.held.push(packet);
+                return None;
+            }
+            // What was sent before is still held, and comes first.
+            Flow::Open if !self.held.is_empty() => {
                 self.held.push(packet);
                 return None;
             }
