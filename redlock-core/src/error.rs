@@ -100,7 +100,10 @@ impl fmt::Display for NodeFault {
             Self::Io(detail) => write!(f, "network error: {detail}"),
             Self::Tls(detail) => write!(f, "TLS: {detail}"),
             Self::HandshakeTimeout(after) => {
-                write!(f, "no handshake within {after:?} (is the port right, and TLS on both sides or on none?)")
+                write!(
+                    f,
+                    "no handshake within {after:?} (is the port right, and TLS on both sides or on none?)"
+                )
             }
             Self::Silent(after) => write!(f, "silent for {after:?} with replies outstanding"),
             Self::Closed => f.write_str("closed the connection"),
@@ -185,7 +188,9 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lock { remaining } => write!(f, "for {remaining:?} more unless extended"),
-            Self::NoExpiry => f.write_str("by a key without expiry: no lock of ours; it will not go away by itself"),
+            Self::NoExpiry => {
+                f.write_str("by a key without expiry: no lock of ours; it will not go away by itself")
+            }
             Self::Gone => f.write_str("gone by now"),
         }
     }
@@ -275,6 +280,8 @@ pub enum AcquireErrorKind {
     Invalid(InvalidArgument),
     /// The client is closed, or this is a forked child of the process that made it.
     Closed,
+    /// The operating system gave no entropy for a token, in its words; nothing was sent.
+    NoEntropy(String),
 }
 
 impl AcquireErrorKind {
@@ -325,6 +332,7 @@ impl fmt::Display for AcquireErrorKind {
             Self::LimitReached(limit) => write!(f, "too many {limit}"),
             Self::Invalid(argument) => argument.fmt(f),
             Self::Closed => f.write_str("the client is closed"),
+            Self::NoEntropy(detail) => write!(f, "no entropy for a token: {detail}"),
         }
     }
 }
@@ -346,7 +354,9 @@ impl core::error::Error for AcquireError {
             return Some(argument);
         }
         self.nodes.iter().find_map(|report| match &report.outcome {
-            NodeOutcome::Failed(fault) | NodeOutcome::Unsent(fault) => Some(fault as &(dyn core::error::Error + 'static)),
+            NodeOutcome::Failed(fault) | NodeOutcome::Unsent(fault) => {
+                Some(fault as &(dyn core::error::Error + 'static))
+            }
             NodeOutcome::Granted | NodeOutcome::Refused | NodeOutcome::Unanswered => None,
         })
     }
@@ -480,7 +490,9 @@ impl fmt::Display for ConnectError {
 impl core::error::Error for ConnectError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         self.nodes.iter().find_map(|report| match &report.outcome {
-            NodeOutcome::Failed(fault) | NodeOutcome::Unsent(fault) => Some(fault as &(dyn core::error::Error + 'static)),
+            NodeOutcome::Failed(fault) | NodeOutcome::Unsent(fault) => {
+                Some(fault as &(dyn core::error::Error + 'static))
+            }
             NodeOutcome::Granted | NodeOutcome::Refused | NodeOutcome::Unanswered => None,
         })
     }

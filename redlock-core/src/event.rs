@@ -43,7 +43,9 @@ impl fmt::Debug for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connect { connection, address } => write!(f, "Connect({connection:?} to {address})"),
-            Self::Transmit { connection, payload } => write!(f, "Transmit({connection:?}, {} bytes)", payload.len()),
+            Self::Transmit { connection, payload } => {
+                write!(f, "Transmit({connection:?}, {} bytes)", payload.len())
+            }
             Self::Disconnect { connection } => write!(f, "Disconnect({connection:?})"),
             Self::Event(event) => write!(f, "Event({event:?})"),
         }
@@ -237,7 +239,9 @@ impl fmt::Display for ReleaseOutcome {
             Self::Released => "released: a quorum deleted it before its deadline",
             Self::Expired => "expired: its deadline had passed; others may have held it since",
             Self::NotMine => "no longer mine: its token was gone from a quorum before its deadline",
-            Self::Unknown { .. } => "unknown: too few nodes answered; it will be gone when its ttl has passed",
+            Self::Unknown { .. } => {
+                "unknown: too few nodes answered; it will be gone when its ttl has passed"
+            }
             Self::StillShared => "still shared: released with the last handle",
         })
     }

@@ -52,12 +52,12 @@ impl fmt::Debug for ConnectionId {
 
 impl fmt::Debug for OperationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "op{}", self.0)
+        write!(f, "op{}", crate::table::serial(self.0))
     }
 }
 
 impl fmt::Debug for LockId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lock{}", self.0)
+        write!(f, "lock{}", crate::table::serial(self.0))
     }
 }

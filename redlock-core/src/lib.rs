@@ -46,29 +46,31 @@ mod client;
 mod config;
 mod error;
 mod event;
+#[cfg(feature = "std")]
+pub mod handoff;
 mod ids;
 #[doc(hidden)]
 pub mod machine;
 mod node;
 mod request;
 mod rng;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod table;
 mod time;
 mod token;
 mod wire;
-#[cfg(feature = "sim")]
-pub mod sim;
 
 pub use address::{Address, AddressError, AddressErrorKind, AddressPart, Endpoint, parse_list};
-pub use config::{Config, ConfigBuilder, ConfigError, Limits, NameFault, Node, NodeConfig};
 pub use client::{Client, LockView, NodeState, NodeStatus};
+pub use config::{Config, ConfigBuilder, ConfigError, Limits, NameFault, Node, NodeConfig};
 pub use error::{
-    AcquireError, AcquireErrorKind, ConnectError, ExtendError, ExtendErrorKind, ExtendRefused, Holder, LimitKind,
-    NodeFault, NodeOutcome, NodeReport, UnknownLock,
+    AcquireError, AcquireErrorKind, ConnectError, ExtendError, ExtendErrorKind, ExtendRefused, Holder,
+    LimitKind, NodeFault, NodeOutcome, NodeReport, UnknownLock,
 };
 pub use event::{DisconnectReason, Event, LostReason, NodeVote, Output, ReleaseOutcome};
 pub use ids::{ConnectionId, LockId, NodeId, OperationId};
-pub use request::{AcquireRequest, InvalidArgument};
 pub use machine::RoundLoss;
+pub use request::{AcquireRequest, InvalidArgument};
 pub use time::{Deadline, Drift, Instant, TimeoutReason};
 pub use wire::error::{ErrorCode, ServerError};

@@ -57,6 +57,11 @@ impl<T> Table<T> {
     }
 }
 
+/// Which entry it was of all that ever were: short enough for a trace.
+pub(crate) const fn serial(key: u64) -> u64 {
+    key >> SLOT_BITS
+}
+
 #[expect(clippy::cast_possible_truncation, reason = "20 bits fit any usize this runs on")]
 const fn slot(key: u64) -> usize {
     (key & (CAPACITY as u64 - 1)) as usize

@@ -203,7 +203,10 @@ mod tests {
         assert_eq!(Instant::from_millis(5).saturating_add(Duration::MAX), Instant::MAX);
         assert_eq!(Instant::from_millis(5).saturating_sub(Duration::from_secs(1)), Instant::ZERO);
         assert_eq!(Instant::from_millis(5).checked_add(Duration::MAX), None);
-        assert_eq!(Instant::from_millis(5).saturating_duration_since(Instant::from_millis(9)), Duration::ZERO);
+        assert_eq!(
+            Instant::from_millis(5).saturating_duration_since(Instant::from_millis(9)),
+            Duration::ZERO
+        );
         assert_eq!(Instant::from_millis(5).checked_duration_since(Instant::from_millis(9)), None);
     }
 
@@ -216,7 +219,9 @@ mod tests {
 
     #[test]
     fn r16_the_cut_ttl_never_outlives_what_was_asked() {
-        for drift in [Drift::DEFAULT, Drift::from_parts_per_million(0), Drift::from_parts_per_million(900_000)] {
+        for drift in
+            [Drift::DEFAULT, Drift::from_parts_per_million(0), Drift::from_parts_per_million(900_000)]
+        {
             for millis in [0, 1, 2, 3, 7, 99, 1_000, 9_898, 123_457, 86_400_000] {
                 let wanted = Duration::from_millis(millis);
                 let ttl = drift.ttl_for_validity(wanted);

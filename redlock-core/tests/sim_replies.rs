@@ -2,7 +2,14 @@
 //!
 //! `data/sim_replies.tsv` has one line per situation and reply: who gave it, what was done before, and what was sent.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "a test"
+)]
 
 use std::collections::BTreeMap;
 
@@ -117,9 +124,7 @@ impl Bench {
                     "masterdown" => Condition::Masterdown,
                     "max-clients" => Condition::MaxClients,
                     "protected-mode" => Condition::ProtectedMode,
-                    "cluster" => {
-                        Condition::Cluster { moved: (!moved.is_empty()).then(|| moved.to_string()) }
-                    }
+                    "cluster" => Condition::Cluster { moved: (!moved.is_empty()).then(|| moved.to_string()) },
                     _ => panic!("{step}"),
                 }));
                 if matches!(name, "max-clients" | "protected-mode") {
@@ -147,7 +152,10 @@ fn every_recorded_reply_is_reproduced_to_the_byte() {
                 }
                 *situations.entry(name).or_default() += 1;
                 if let Some(difference) = difference(&row, dialect, protocol) {
-                    differences.push(format!("{tag} {}: {}: {}\n  {difference}", row.group, row.situation, row.command));
+                    differences.push(format!(
+                        "{tag} {}: {}: {}\n  {difference}",
+                        row.group, row.situation, row.command
+                    ));
                 }
             }
         }

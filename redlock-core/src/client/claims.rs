@@ -27,6 +27,8 @@ pub(super) struct Entry {
     pub(super) value: Bytes,
     /// The acquire that made the attempt, until it is answered.
     pub(super) acquire: Option<OperationId>,
+    /// How many attempts that acquire made, and when it was asked for; once it is granted.
+    pub(super) asked: (u32, Instant),
     /// The release that waits for its verdict.
     pub(super) release: Option<OperationId>,
     /// The extends that wait for their rounds.
@@ -51,12 +53,19 @@ pub(super) struct Said {
 }
 
 impl Entry {
-    pub(super) fn new(claim: Claim, keys: Arc<[Bytes]>, value: Bytes, acquire: OperationId, now: Instant) -> Self {
+    pub(super) fn new(
+        claim: Claim,
+        keys: Arc<[Bytes]>,
+        value: Bytes,
+        acquire: OperationId,
+        now: Instant,
+    ) -> Self {
         Self {
             claim,
             keys,
             value,
             acquire: Some(acquire),
+            asked: (1, now),
             release: None,
             rounds: Vec::new(),
             said: Vec::new(),
@@ -205,7 +214,9 @@ impl Client {
                 self.queue.event(Event::DeadlineMoved { lock: LockId(lock), deadline });
             }
             Effect::RoundDone { round, cause, result } => self.on_round_done(lock, round, cause, result),
-            Effect::Expiring { deadline } => self.queue.event(Event::Expiring { lock: LockId(lock), deadline }),
+            Effect::Expiring { deadline } => {
+                self.queue.event(Event::Expiring { lock: LockId(lock), deadline })
+            }
             Effect::Lost(reason) => self.on_lost(lock, reason),
             Effect::ReleaseDone(verdict) => self.on_release_done(lock, verdict),
             Effect::Alias(node) => self.queue.event(Event::AliasSuspected { lock: LockId(lock), node }),
@@ -214,7 +225,9 @@ impl Client {
     }
 
     fn send(&mut self, lock: u64, node: NodeId, verb: Verb) {
-        let (Some(entry), Some(node)) = (self.claims.get_mut(lock), self.nodes.get_mut(node.index())) else { return };
+        let (Some(entry), Some(node)) = (self.claims.get_mut(lock), self.nodes.get_mut(node.index())) else {
+            return;
+        };
         let ttl = match verb {
             Verb::Set => entry.claim.terms().ttl,
             Verb::Extend { ttl, round, start, .. } => {
@@ -226,7 +239,8 @@ impl Client {
         };
         let form = entry.form(verb, node);
         let tag = Tag::Claim { lock: LockId(lock), verb, form };
-        let outgoing = Outgoing { tag, bytes: entry.encode(form, ttl), patience: entry.claim.terms().node_timeout };
+        let outgoing =
+            Outgoing { tag, bytes: entry.encode(form, ttl), patience: entry.claim.terms().node_timeout };
         if node.outbox.is_empty() {
             self.queue.outbox(node.connection());
         }
@@ -235,14 +249,20 @@ impl Client {
 
     fn on_round_done(&mut self, lock: u64, round: u32, cause: Cause, result: Result<Instant, ExtendFailure>) {
         let Some(entry) = self.claims.get_mut(lock) else { return };
-        let waiting = entry.rounds.iter().position(|(of, _)| *of == round).map(|index| entry.rounds.swap_remove(index).1);
+        let waiting = entry
+            .rounds
+            .iter()
+            .position(|(of, _)| *of == round)
+            .map(|index| entry.rounds.swap_remove(index).1);
         let id = LockId(lock);
         // Whoever waited may have called it off meanwhile.
         let waiting = waiting.filter(|operation| self.operations.remove(operation.0).is_some());
         let error = match result {
             Ok(deadline) => {
                 match (cause, waiting) {
-                    (_, Some(operation)) => self.queue.event(Event::Extended { operation, lock: id, deadline }),
+                    (_, Some(operation)) => {
+                        self.queue.event(Event::Extended { operation, lock: id, deadline })
+                    }
                     (Cause::Renewal, None) => {
                         let confirmed = self.confirmed(lock);
                         self.queue.event(Event::Renewed { lock: id, deadline, confirmed });
@@ -297,7 +317,9 @@ impl Client {
     }
 
     fn on_release_done(&mut self, lock: u64, verdict: ReleaseVerdict) {
-        let Some(operation) = self.claims.get_mut(lock).and_then(|entry| entry.release.take()) else { return };
+        let Some(operation) = self.claims.get_mut(lock).and_then(|entry| entry.release.take()) else {
+            return;
+        };
         if self.operations.remove(operation.0).is_none() {
             return;
         }
@@ -315,7 +337,9 @@ impl Client {
         self.reports(entry, |node, fault| match entry.claim.vote(node.id) {
             Some(Vote::Granted) => NodeOutcome::Granted,
             Some(Vote::Refused) => NodeOutcome::Refused,
-            Some(Vote::Failed | Vote::Ambiguous) => NodeOutcome::Failed(fault.unwrap_or_else(|| node.why_not())),
+            Some(Vote::Failed | Vote::Ambiguous) => {
+                NodeOutcome::Failed(fault.unwrap_or_else(|| node.why_not()))
+            }
             Some(Vote::Unsent) => NodeOutcome::Unsent(node.why_not()),
             None => NodeOutcome::Unanswered,
         })
@@ -335,7 +359,11 @@ impl Client {
         })
     }
 
-    fn reports(&self, entry: &Entry, outcome: impl Fn(&Node, Option<NodeFault>) -> NodeOutcome) -> Vec<NodeReport> {
+    fn reports(
+        &self,
+        entry: &Entry,
+        outcome: impl Fn(&Node, Option<NodeFault>) -> NodeOutcome,
+    ) -> Vec<NodeReport> {
         let report = |node: &Node| {
             let said = entry.said.get(node.id.index());
             NodeReport {

@@ -16,7 +16,8 @@ impl Client {
             return;
         }
         let now = self.now;
-        let patience = self.claims.iter().map(|(_, entry)| entry.claim.terms().node_timeout).max().unwrap_or_default();
+        let patience =
+            self.claims.iter().map(|(_, entry)| entry.claim.terms().node_timeout).max().unwrap_or_default();
         let until = now.saturating_add(patience);
         let operations: Vec<u64> = self.operations.iter().map(|(operation, _)| operation).collect();
         for operation in operations {

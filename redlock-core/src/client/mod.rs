@@ -87,7 +87,8 @@ impl Client {
     #[must_use]
     pub fn new(config: Config, seed: u64, now: Instant) -> Self {
         let ids = (0..=u8::MAX).map(NodeId::new);
-        let nodes = ids.zip(config.nodes()).map(|(id, node)| Node::new(id, node.address().clone(), now)).collect();
+        let nodes =
+            ids.zip(config.nodes()).map(|(id, node)| Node::new(id, node.address().clone(), now)).collect();
         let queue = OutputQueue::new(config.limits().queued_events);
         let mut client = Self {
             config,
@@ -126,7 +127,12 @@ impl Client {
     /// # Errors
     ///
     /// Nothing was sent: the lock is unknown or not held, `ttl` makes no sense, or reaches beyond `max_hold`.
-    pub fn extend(&mut self, lock: LockId, ttl: Duration, now: Instant) -> Result<OperationId, ExtendRefused> {
+    pub fn extend(
+        &mut self,
+        lock: LockId,
+        ttl: Duration,
+        now: Instant,
+    ) -> Result<OperationId, ExtendRefused> {
         self.advance(now);
         self.start_extend(lock, ttl)
     }

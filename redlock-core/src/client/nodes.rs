@@ -124,7 +124,9 @@ impl Client {
         }
         self.arm_node(index);
         if was_ready {
-            let (now, Some(reach)) = (self.now, self.nodes.get(index).map(crate::node::Node::reach)) else { return };
+            let (now, Some(reach)) = (self.now, self.nodes.get(index).map(crate::node::Node::reach)) else {
+                return;
+            };
             for lock in self.all_claims() {
                 self.drive(lock, |claim, effects| claim.broken(id, reach, now, effects));
             }
@@ -160,7 +162,8 @@ impl Client {
         }
         self.arm_node(index);
         let claims = self.all_claims();
-        let owes = |client: &Self, lock: &u64| client.claims.get(*lock).is_some_and(|entry| entry.claim.owes(id));
+        let owes =
+            |client: &Self, lock: &u64| client.claims.get(*lock).is_some_and(|entry| entry.claim.owes(id));
         let (owing, others): (alloc::vec::Vec<u64>, alloc::vec::Vec<u64>) =
             claims.into_iter().partition(|lock| owes(self, lock));
         for lock in owing.into_iter().chain(others) {
@@ -187,7 +190,9 @@ impl Client {
         // An empty read means nothing; the end of a stream is told by `handle_disconnected`.
         while !rest.is_empty() {
             let Some(node) = self.nodes.get_mut(index) else { return };
-            if node.connection() != connection || !matches!(node.state, State::Handshaking { .. } | State::Ready { .. }) {
+            if node.connection() != connection
+                || !matches!(node.state, State::Handshaking { .. } | State::Ready { .. })
+            {
                 return;
             }
             node.heard(now);
@@ -211,6 +216,11 @@ impl Client {
 
     fn on_reply(&mut self, index: usize, mut reply: Reply) {
         let Some(node) = self.nodes.get_mut(index) else { return };
+        if let Reply::Error(error) = &mut reply
+            && let Some(password) = node.address.password()
+        {
+            error.redact(&[password.as_bytes()]);
+        }
         let Some(tag) = node.answered() else {
             if let Reply::Error(error) = reply {
                 // It answers nothing (R21); why the connection will be closed, most likely.
@@ -221,15 +231,23 @@ impl Client {
             }
             return;
         };
-        if let Reply::Error(error) = &mut reply
-            && let Some(password) = node.address.password()
-        {
-            error.redact(&[password.as_bytes()]);
-        }
         match tag {
             Tag::Handshake(step) => self.on_handshake_reply(index, step, reply),
             Tag::Claim { lock, verb, form } => self.on_claim_reply(index, lock, verb, form, reply),
-            Tag::Holder { operation } => self.on_holder_reply(index, operation, &reply),
+            Tag::Holder { operation } => match reply {
+                Reply::Integer(_) | Reply::Error(_) => self.on_holder_reply(index, operation, &reply),
+                Reply::Ok
+                | Reply::Simple(_)
+                | Reply::Bulk(_)
+                | Reply::Null
+                | Reply::Array(_)
+                | Reply::Map(_)
+                | Reply::Push(_)
+                | Reply::Other(_) => {
+                    let fault = NodeFault::Protocol(format!("answered PTTL with {reply}"));
+                    self.lose_connection(index, fault, true);
+                }
+            },
         }
     }
 
@@ -269,10 +287,21 @@ impl Client {
             }
             Said::Error(mut error) => {
                 if let Some(entry) = self.claims.get(lock.0) {
-                    error.redact(&[&entry.value, entry.value.get(..crate::token::TOKEN_DIGITS).unwrap_or_default()]);
+                    error.redact(&[
+                        &entry.value,
+                        entry.value.get(..crate::token::TOKEN_DIGITS).unwrap_or_default(),
+                    ]);
+                }
+                if error.closes_connection() {
+                    // It answers no request (R21): whether this one ran is not known.
+                    let fault = NodeFault::Server(error);
+                    if let Some(entry) = self.claims.get_mut(lock.0) {
+                        entry.note(id, Some(fault.clone()), now);
+                    }
+                    return self.lose_connection(index, fault, true);
                 }
                 let answer = self.on_claim_error(index, form, &error);
-                let close = error.replaces_data() || error.closes_connection();
+                let close = error.replaces_data();
                 (answer, Some(NodeFault::Server(error)), close)
             }
         };
@@ -305,7 +334,10 @@ impl Client {
             None => {}
         }
         let compare = !matches!(form, Form::Set | Form::SetAll);
-        if compare && matches!(error.code(), ErrorCode::Noperm | ErrorCode::ScriptAcl) && node.missing_right.is_none() {
+        if compare
+            && matches!(error.code(), ErrorCode::Noperm | ErrorCode::ScriptAcl)
+            && node.missing_right.is_none()
+        {
             node.lacks_right(error.clone(), self.now);
             let (id, fault) = (node.id, NodeFault::MissingRight(error.clone()));
             self.queue.notice(Event::NodeDown { node: id, fault });

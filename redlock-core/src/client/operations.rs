@@ -4,8 +4,8 @@ use super::Client;
 use super::claims::{Entry, lost_reason, resource_text};
 use super::timers::Due;
 use crate::error::{
-    AcquireError, AcquireErrorKind, ConnectError, ExtendErrorKind, ExtendRefused, Holder, LimitKind, NodeFault,
-    NodeOutcome, NodeReport, UnknownLock,
+    AcquireError, AcquireErrorKind, ConnectError, ExtendErrorKind, ExtendRefused, Holder, LimitKind,
+    NodeFault, NodeOutcome, NodeReport, UnknownLock,
 };
 use crate::event::{Event, LostReason, ReleaseOutcome};
 use crate::ids::{LockId, NodeId, OperationId};
@@ -41,6 +41,8 @@ pub(super) struct AcquireOperation {
     expiring_lead: Option<Duration>,
     row: Acquire,
     phase: AcquirePhase,
+    /// Why the last attempt was lost.
+    last: Option<RoundLoss>,
     /// What the nodes said in the last attempt that was lost.
     reports: Vec<NodeReport>,
     armed: Option<Instant>,
@@ -81,7 +83,9 @@ impl Client {
         let refused = match &checked {
             _ if self.closing.is_some() => Some(AcquireErrorKind::Closed),
             Err(invalid) => Some(AcquireErrorKind::Invalid(invalid.clone())),
-            Ok(_) if !self.room_for_operation() => Some(AcquireErrorKind::LimitReached(LimitKind::Operations)),
+            Ok(_) if !self.room_for_operation() => {
+                Some(AcquireErrorKind::LimitReached(LimitKind::Operations))
+            }
             Ok(_) => None,
         };
         let (ttl, wait, attempts) = match &checked {
@@ -96,6 +100,7 @@ impl Client {
             expiring_lead: request.expiring_lead,
             row: Acquire::new(wait, attempts, self.config.retry_delay(), now),
             phase: AcquirePhase::Sleeping(now),
+            last: None,
             reports: Vec::new(),
             armed: None,
         }));
@@ -118,20 +123,27 @@ impl Client {
         if full {
             return self.fail_acquire(operation, AcquireErrorKind::LimitReached(LimitKind::Locks));
         }
+        let node_timeout = self.config.node_timeout_for(acquire.ttl);
+        let Some(attempt_timeout) = acquire.row.patience(node_timeout, now) else {
+            let last = acquire.last.unwrap_or(RoundLoss::TooSlow);
+            return self.fail_acquire(operation, AcquireErrorKind::WaitOver { last });
+        };
         let attempt = acquire.row.attempt();
         let value = token::value(acquire.entropy, attempt, self.config.client_name());
         let terms = Terms {
             quorum: Quorum::planted(self.config.node_count(), self.config.quorum()),
             drift: self.config.drift(),
             ttl: acquire.ttl,
-            node_timeout: self.config.node_timeout_for(acquire.ttl),
+            node_timeout,
+            attempt_timeout,
             max_hold: acquire.max_hold,
             expiring_lead: acquire.expiring_lead,
             jitter,
         };
-        let reach = self.nodes.iter().map(|node| {
-            if node.pipeline() >= in_flight_limit { Reach::Down } else { node.reach() }
-        });
+        let reach = self
+            .nodes
+            .iter()
+            .map(|node| if node.pipeline() >= in_flight_limit { Reach::Down } else { node.reach() });
         let mut effects = core::mem::take(&mut self.scratch);
         let claim = Claim::new(terms, reach, now, &mut effects);
         let entry = Entry::new(claim, acquire.keys.clone(), value, OperationId(operation), now);
@@ -143,8 +155,13 @@ impl Client {
     }
 
     pub(super) fn on_granted(&mut self, lock: u64, deadline: Instant) {
-        let Some(operation) = self.claims.get_mut(lock).and_then(|entry| entry.acquire.take()) else { return };
-        if self.remove_operation(operation.0).is_some() {
+        let Some(operation) = self.claims.get_mut(lock).and_then(|entry| entry.acquire.take()) else {
+            return;
+        };
+        if let Some(Operation::Acquire(acquire)) = self.remove_operation(operation.0) {
+            if let Some(entry) = self.claims.get_mut(lock) {
+                entry.asked = (acquire.row.attempts(), acquire.row.start());
+            }
             self.queue.event(Event::Acquired { operation, lock: LockId(lock), deadline });
         }
     }
@@ -161,6 +178,7 @@ impl Client {
         let random = self.rng.next_u32();
         let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) else { return };
         acquire.reports = reports;
+        acquire.last = Some(loss);
         match acquire.row.lost(random, self.now) {
             _ if hopeless => self.fail_acquire(operation, loss.into()),
             NextStep::Retry { at } => {
@@ -176,7 +194,7 @@ impl Client {
     /// attempt's node timeout, so that the error can say it.
     fn conclude(&mut self, operation: u64, lock: u64, kind: AcquireErrorKind) {
         let Some(entry) = self.claims.get(lock) else { return self.fail_acquire(operation, kind) };
-        let until = entry.claim.start().saturating_add(entry.claim.terms().node_timeout);
+        let until = entry.claim.start().saturating_add(entry.claim.terms().attempt_timeout);
         let error = Box::new(self.acquire_error(operation, kind.clone()));
         let refused = |report: &&NodeReport| report.outcome == NodeOutcome::Refused;
         let asked: Vec<NodeId> = error.nodes.iter().filter(refused).map(|report| report.node).collect();
@@ -186,12 +204,19 @@ impl Client {
         let bytes = command::pttl(key);
         let mut outstanding = 0;
         for id in asked {
-            let Some(node) = self.nodes.get_mut(id.index()).filter(|node| node.reach() == Reach::Ready) else { continue };
+            let Some(node) = self.nodes.get_mut(id.index()).filter(|node| node.reach() == Reach::Ready)
+            else {
+                continue;
+            };
             if node.outbox.is_empty() {
                 self.queue.outbox(node.connection());
             }
             let patience = until.saturating_duration_since(self.now);
-            node.outbox.push_back(Outgoing { tag: Tag::Holder { operation: OperationId(operation) }, bytes: bytes.clone(), patience });
+            node.outbox.push_back(Outgoing {
+                tag: Tag::Holder { operation: OperationId(operation) },
+                bytes: bytes.clone(),
+                patience,
+            });
             outstanding += 1;
         }
         if outstanding == 0 {
@@ -211,7 +236,9 @@ impl Client {
         let holder = match reply.as_integer() {
             Some(-1) => Some(Holder::NoExpiry),
             Some(-2) => Some(Holder::Gone),
-            Some(left) => u64::try_from(left).ok().map(|left| Holder::Lock { remaining: Duration::from_millis(left) }),
+            Some(left) => {
+                u64::try_from(left).ok().map(|left| Holder::Lock { remaining: Duration::from_millis(left) })
+            }
             None => None,
         };
         if let Some(report) = error.nodes.iter_mut().find(|report| report.node == id) {
@@ -299,7 +326,8 @@ impl Client {
 
     pub(super) fn start_release(&mut self, lock: LockId) -> Result<OperationId, UnknownLock> {
         let now = self.now;
-        let entry = self.claims.get_mut(lock.0).filter(|entry| !entry.claim.is_attempting()).ok_or(UnknownLock)?;
+        let entry =
+            self.claims.get_mut(lock.0).filter(|entry| !entry.claim.is_attempting()).ok_or(UnknownLock)?;
         let known = match entry.claim.ended() {
             None => None,
             Some(EndReason::Expired) => Some(ReleaseOutcome::Expired),
@@ -335,14 +363,16 @@ impl Client {
 
     /// Answers the connects that can be answered (R27).
     pub(super) fn evaluate_connects(&mut self) {
-        let connects = self.operations.iter().filter(|(_, operation)| matches!(operation, Operation::Connect(_)));
+        let connects =
+            self.operations.iter().filter(|(_, operation)| matches!(operation, Operation::Connect(_)));
         let connects: Vec<u64> = connects.map(|(operation, _)| operation).collect();
         if connects.is_empty() {
             return;
         }
         let quorum = Quorum::planted(self.config.node_count(), self.config.quorum());
         let ready = self.nodes.iter().filter(|node| is_up(node)).count();
-        let hopeless = self.nodes.iter().filter(|node| !is_up(node) && node.why_not().is_final_for_connect()).count();
+        let hopeless =
+            self.nodes.iter().filter(|node| !is_up(node) && node.why_not().is_final_for_connect()).count();
         for operation in connects {
             if ready >= usize::from(quorum.needed()) {
                 self.remove_operation(operation);
@@ -377,7 +407,7 @@ impl Client {
     // ---- all of them ----
 
     pub(super) fn cancel_operation(&mut self, operation: OperationId) {
-        if let Some(Event::Acquired { lock, .. }) = self.queue.take_back_grant(operation) {
+        if let Some(lock) = self.queue.take_back_grant(operation) {
             return self.take_back(operation, lock);
         }
         let now = self.now;
@@ -407,7 +437,11 @@ impl Client {
                 let gone_by = self.claims.get(lock.0).map_or(now, |entry| {
                     now.saturating_add(entry.claim.terms().ttl).max(entry.claim.deadline())
                 });
-                self.queue.event(Event::Released { operation, lock, outcome: ReleaseOutcome::Unknown { gone_by } });
+                self.queue.event(Event::Released {
+                    operation,
+                    lock,
+                    outcome: ReleaseOutcome::Unknown { gone_by },
+                });
             }
             Some(Operation::Connect(_)) => self.fail_connect(operation.0, false, true),
         }
@@ -416,14 +450,12 @@ impl Client {
     /// A grant that nobody has seen is released again.
     fn take_back(&mut self, operation: OperationId, lock: LockId) {
         let now = self.now;
-        let (resource, nodes, elapsed) = match self.claims.get(lock.0) {
-            Some(entry) => {
-                let elapsed = now.saturating_duration_since(entry.claim.start());
-                (resource_text(&entry.keys), self.attempt_reports(entry), elapsed)
-            }
-            None => (String::new(), Vec::new(), Duration::ZERO),
+        let (resource, nodes, (attempts, start)) = match self.claims.get(lock.0) {
+            Some(entry) => (resource_text(&entry.keys), self.attempt_reports(entry), entry.asked),
+            None => (String::new(), Vec::new(), (0, now)),
         };
-        let error = AcquireError { kind: AcquireErrorKind::Cancelled, resource, attempts: 1, elapsed, nodes };
+        let elapsed = now.saturating_duration_since(start);
+        let error = AcquireError { kind: AcquireErrorKind::Cancelled, resource, attempts, elapsed, nodes };
         self.queue.event(Event::AcquireFailed { operation, error });
         self.drive(lock.0, |claim, effects| claim.abandon(now, effects));
     }

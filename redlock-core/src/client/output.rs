@@ -2,7 +2,7 @@
 
 use super::Client;
 use crate::event::{Event, Output};
-use crate::ids::{ConnectionId, OperationId};
+use crate::ids::{ConnectionId, LockId, OperationId};
 use crate::node::Tag;
 use alloc::collections::VecDeque;
 
@@ -49,9 +49,7 @@ impl OutputQueue {
 
     /// Asks for the end of a connection; takes the wish for it back where the driver has not seen it.
     pub(super) fn disconnect(&mut self, connection: ConnectionId) {
-        let is_wish = |queued: &Queued| {
-            matches!(queued, Queued::Ready(Output::Connect { connection: wished, .. }) if *wished == connection)
-        };
+        let is_wish = |queued: &Queued| matches!(queued, Queued::Ready(Output::Connect { connection: wished, .. }) if *wished == connection);
         match self.queue.iter().position(is_wish) {
             Some(index) => {
                 self.queue.remove(index);
@@ -64,16 +62,20 @@ impl OutputQueue {
         self.queue.push_back(Queued::Outbox(connection));
     }
 
-    /// Takes back the event that an acquire was granted, if the driver has not seen it.
-    pub(super) fn take_back_grant(&mut self, operation: OperationId) -> Option<Event> {
-        let is_it = |queued: &Queued| {
-            matches!(queued, Queued::Ready(Output::Event(Event::Acquired { operation: of, .. })) if *of == operation)
-        };
-        let index = self.queue.iter().position(is_it)?;
-        match self.queue.remove(index) {
-            Some(Queued::Ready(Output::Event(event))) => Some(event),
-            Some(Queued::Ready(_) | Queued::Outbox(_)) | None => None,
-        }
+    /// Takes back the event that an acquire was granted, if the driver has not seen it, and all that was said of the lock
+    /// since.
+    pub(super) fn take_back_grant(&mut self, operation: OperationId) -> Option<LockId> {
+        let granted = self.queue.iter().find_map(|queued| match queued {
+            Queued::Ready(Output::Event(Event::Acquired { operation: of, lock, .. })) if *of == operation => {
+                Some(*lock)
+            }
+            Queued::Ready(_) | Queued::Outbox(_) => None,
+        })?;
+        self.queue.retain(|queued| match queued {
+            Queued::Ready(Output::Event(event)) => lock_of(event) != Some(granted),
+            Queued::Ready(_) | Queued::Outbox(_) => true,
+        });
+        Some(granted)
     }
 
     /// Moves the events behind the first `mark` entries to the front, in order, and `output` behind them: what handing
@@ -87,6 +89,31 @@ impl OutputQueue {
         for event in events.into_iter().rev() {
             self.queue.push_front(event);
         }
+    }
+}
+
+/// The lock that the event is about, if it is about one.
+const fn lock_of(event: &Event) -> Option<LockId> {
+    match event {
+        Event::Acquired { lock, .. }
+        | Event::Extended { lock, .. }
+        | Event::ExtendFailed { lock, .. }
+        | Event::Released { lock, .. }
+        | Event::Renewed { lock, .. }
+        | Event::RenewalFailed { lock, .. }
+        | Event::DeadlineMoved { lock, .. }
+        | Event::Expiring { lock, .. }
+        | Event::Lost { lock, .. }
+        | Event::Repaired { lock, .. }
+        | Event::AliasSuspected { lock, .. } => Some(*lock),
+        Event::AcquireFailed { .. }
+        | Event::NodeUp { .. }
+        | Event::NodeDown { .. }
+        | Event::IdentityUnknown { .. }
+        | Event::NodeRestarted { .. }
+        | Event::Connected { .. }
+        | Event::ConnectFailed { .. }
+        | Event::Closed => None,
     }
 }
 

@@ -61,7 +61,9 @@ impl LockView<'_> {
                 (Some(until), _) => NodeVote::Confirmed { until },
                 (None, _) if claim.is_gone(node.id) => NodeVote::Gone,
                 (None, Some(Vote::Failed)) => NodeVote::Failed,
-                (None, Some(Vote::Granted | Vote::Refused | Vote::Unsent | Vote::Ambiguous) | None) => NodeVote::Silent,
+                (None, Some(Vote::Granted | Vote::Refused | Vote::Unsent | Vote::Ambiguous) | None) => {
+                    NodeVote::Silent
+                }
             };
             (node.id, vote)
         })

@@ -67,8 +67,19 @@ impl Acquire {
         }
         let range = self.delay_max.saturating_sub(self.delay_min).as_nanos();
         let extra = range.saturating_mul(u128::from(random)) >> 32;
-        let delay = self.delay_min.saturating_add(Duration::from_nanos(u64::try_from(extra).unwrap_or(u64::MAX)));
+        let delay =
+            self.delay_min.saturating_add(Duration::from_nanos(u64::try_from(extra).unwrap_or(u64::MAX)));
         NextStep::Retry { at: now.saturating_add(delay.min(left)) }
+    }
+
+    /// How long the nodes have to answer an attempt that starts at `now`: the node timeout, or what is left of it where the
+    /// wait has ended, so that the answer comes within a node timeout of that, however late a timer fires (R10). `None` where
+    /// less than half of it is left: too little for an attempt.
+    #[must_use]
+    pub fn patience(&self, node_timeout: Duration, now: Instant) -> Option<Duration> {
+        let left =
+            self.wait_end.saturating_add(node_timeout).saturating_duration_since(now).min(node_timeout);
+        (left >= node_timeout / 2).then_some(left)
     }
 
     /// How many attempts were started.
@@ -115,20 +126,35 @@ mod tests {
     }
 
     #[test]
+    fn r10_a_late_timer_does_not_move_the_end_of_the_wait() {
+        let row = Acquire::new(Duration::from_secs(1), None, (ms(50), ms(250)), Instant::ZERO);
+        assert_eq!(row.patience(ms(100), Instant::from_millis(999)), Some(ms(100)));
+        assert_eq!(row.patience(ms(100), Instant::from_millis(1_000)), Some(ms(100)));
+        assert_eq!(row.patience(ms(100), Instant::from_millis(1_040)), Some(ms(60)));
+        assert_eq!(row.patience(ms(100), Instant::from_millis(1_051)), None);
+    }
+
+    #[test]
     fn r9_b25_delays_have_a_floor_and_are_cut_to_the_wait() {
         let wait = Duration::from_secs(1);
         for (min, max) in [(0, 0), (0, 50), (50, 10), (50, 250)] {
             for random in [0, 1, u32::MAX / 2, u32::MAX] {
                 let row = Acquire::new(wait, None, (ms(min), ms(max)), Instant::ZERO);
-                let NextStep::Retry { at } = row.lost(random, Instant::from_millis(100)) else { panic!("no retry") };
+                let NextStep::Retry { at } = row.lost(random, Instant::from_millis(100)) else {
+                    panic!("no retry")
+                };
                 assert!(at >= Instant::from_millis(100 + min.max(1)), "{min} {max} {random}");
                 assert!(at <= Instant::from_millis(100 + max.max(min).max(1)), "{min} {max} {random}");
             }
         }
         let row = Acquire::new(wait, None, (Duration::MAX, Duration::MAX), Instant::ZERO);
-        assert_eq!(row.lost(u32::MAX, Instant::from_millis(100)), NextStep::Retry { at: Instant::from_secs(1) });
+        assert_eq!(
+            row.lost(u32::MAX, Instant::from_millis(100)),
+            NextStep::Retry { at: Instant::from_secs(1) }
+        );
         assert_eq!(row.lost(0, Instant::from_micros(999_500)), NextStep::WaitOver);
-        let forever = Acquire::new(Duration::MAX, None, (Duration::MAX, Duration::MAX), Instant::from_secs(1));
+        let forever =
+            Acquire::new(Duration::MAX, None, (Duration::MAX, Duration::MAX), Instant::from_secs(1));
         assert_eq!(forever.lost(u32::MAX, Instant::from_secs(2)), NextStep::Retry { at: Instant::MAX });
     }
 }

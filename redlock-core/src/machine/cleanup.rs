@@ -64,7 +64,14 @@ pub(super) struct Answers {
 
 impl Answers {
     /// What these answers say for certain at `now`, early where it is certain; `last` when no more are waited for.
-    pub(super) fn verdict(self, quorum: Quorum, now: Instant, deadline: Instant, last: bool, gone_by: Instant) -> Option<ReleaseVerdict> {
+    pub(super) fn verdict(
+        self,
+        quorum: Quorum,
+        now: Instant,
+        deadline: Instant,
+        last: bool,
+        gone_by: Instant,
+    ) -> Option<ReleaseVerdict> {
         if now >= deadline {
             return Some(ReleaseVerdict::Expired);
         }

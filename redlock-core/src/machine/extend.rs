@@ -53,7 +53,15 @@ pub(super) struct Round {
 }
 
 impl Round {
-    pub(super) fn new(number: u32, renewal: bool, start: Instant, ttl: Duration, validity: Duration, until: Instant, nodes: u8) -> Self {
+    pub(super) fn new(
+        number: u32,
+        renewal: bool,
+        start: Instant,
+        ttl: Duration,
+        validity: Duration,
+        until: Instant,
+        nodes: u8,
+    ) -> Self {
         let nodes = vec![At::Voted(Vote::Unsent); usize::from(nodes)];
         Self { number, renewal, start, ttl, validity, until, decided: false, confirmed: false, nodes }
     }

@@ -139,21 +139,26 @@ impl Tally {
         }
         let pending = quorum.nodes().saturating_sub(self.granted + self.refused + self.faulty);
         if self.granted + pending < quorum.needed() {
-            return Verdict::Lost(self.loss(quorum));
+            return Verdict::Lost(self.reason(quorum, self.faulty));
         }
         Verdict::Pending
     }
 
-    /// Why a round with these votes, and none to come, is lost.
+    /// Why a round with these votes, and none to come, is lost: who was silent until now counts as faulty.
     #[must_use]
     pub const fn loss(self, quorum: Quorum) -> RoundLoss {
         let silent = quorum.nodes().saturating_sub(self.granted + self.refused + self.faulty);
+        self.reason(quorum, self.faulty + silent)
+    }
+
+    /// Nodes whose answer did not matter any more are neither refusals nor faults.
+    const fn reason(self, quorum: Quorum, faulty: u8) -> RoundLoss {
         let blocking = quorum.blocking();
-        match (self.refused >= blocking, self.faulty + silent >= blocking) {
+        match (self.refused >= blocking, faulty >= blocking) {
             (true, false) => RoundLoss::Contended,
             (false, true) => RoundLoss::NoQuorum,
             // A split vote among contenders of an even number of nodes blocks without a blocking share of either.
-            (false, false) if self.faulty + silent == 0 => RoundLoss::Contended,
+            (false, false) if faulty == 0 => RoundLoss::Contended,
             (true, true) | (false, false) => RoundLoss::Mixed,
         }
     }
@@ -180,13 +185,15 @@ mod tests {
         for nodes in 1..=5_u8 {
             let quorum = Quorum::majority(nodes);
             for code in 0..5_usize.pow(u32::from(nodes)) {
-                let votes: Vec<Vote> = (0..nodes).map(|n| VOTES[code / 5_usize.pow(u32::from(n)) % 5]).collect();
+                let votes: Vec<Vote> =
+                    (0..nodes).map(|n| VOTES[code / 5_usize.pow(u32::from(n)) % 5]).collect();
                 let grants = votes.iter().filter(|vote| **vote == Vote::Granted).count();
                 let mut decided = None;
                 // All orders matter only through how many of each kind have been seen; the code runs over all
                 // sequences, so every order is one of them.
                 for seen in 0..=usize::from(nodes) {
-                    let tally = Tally::count(votes.iter().enumerate().map(|(i, vote)| (i < seen).then_some(*vote)));
+                    let tally =
+                        Tally::count(votes.iter().enumerate().map(|(i, vote)| (i < seen).then_some(*vote)));
                     let so_far = votes[..seen].iter().filter(|vote| **vote == Vote::Granted).count();
                     let left = usize::from(nodes) - seen;
                     let expected_won = so_far >= usize::from(quorum.needed());

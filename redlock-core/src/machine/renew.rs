@@ -107,8 +107,15 @@ mod tests {
         let now = Instant::from_millis(8_500);
         let ttl = renewal.ttl_at(now, Instant::from_millis(9_400), Drift::DEFAULT).expect("worth sending");
         let reached = now.saturating_add(Drift::DEFAULT.validity(ttl));
-        assert!(reached <= end && end.saturating_duration_since(reached) <= Duration::from_millis(1), "{reached:?}");
-        assert_eq!(renewal.ttl_at(now, Instant::from_millis(9_701), Drift::DEFAULT), None, "less than a tenth");
+        assert!(
+            reached <= end && end.saturating_duration_since(reached) <= Duration::from_millis(1),
+            "{reached:?}"
+        );
+        assert_eq!(
+            renewal.ttl_at(now, Instant::from_millis(9_701), Drift::DEFAULT),
+            None,
+            "less than a tenth"
+        );
         assert_eq!(renewal.ttl_at(end, end, Drift::DEFAULT), None);
     }
 }

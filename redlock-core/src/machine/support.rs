@@ -63,7 +63,9 @@ impl Support {
 
     /// The extension of that number was confirmed.
     pub fn confirm(&mut self, number: u32) {
-        let Some(found) = self.live.iter().find(|hand_out| hand_out.number == number).copied() else { return };
+        let Some(found) = self.live.iter().find(|hand_out| hand_out.number == number).copied() else {
+            return;
+        };
         self.confirmed = Some(Confirmed { hand_out: number, start: found.start, validity: found.validity });
         // One connection's commands run in order: what was handed out on it before has run before.
         self.live.retain(|hand_out| hand_out.number > number);

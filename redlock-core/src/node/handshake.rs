@@ -68,7 +68,13 @@ impl Handshake {
     }
 
     /// The answer to `step` is there.
-    pub(crate) fn on_reply(&mut self, step: Step, reply: Reply, address: &Address, name: Option<&str>) -> Progress {
+    pub(crate) fn on_reply(
+        &mut self,
+        step: Step,
+        reply: Reply,
+        address: &Address,
+        name: Option<&str>,
+    ) -> Progress {
         match (step, reply) {
             (Step::Hello, Reply::Error(error)) => Self::on_hello_refused(error, address, name),
             (Step::Hello, reply) => match Hello::parse(&reply) {
@@ -110,7 +116,11 @@ impl Handshake {
         }
         let unknown = matches!(
             error.code(),
-            ErrorCode::UnknownCommand | ErrorCode::Noproto | ErrorCode::Syntax | ErrorCode::WrongArity | ErrorCode::Noperm
+            ErrorCode::UnknownCommand
+                | ErrorCode::Noproto
+                | ErrorCode::Syntax
+                | ErrorCode::WrongArity
+                | ErrorCode::Noperm
         );
         if !unknown {
             return Progress::Failed(NodeFault::Server(error));
@@ -172,7 +182,14 @@ fn second_flight(address: &Address) -> Vec<(Step, Bytes)> {
 
 /// Errors that speak of the server's state, not of what was asked.
 const fn code_is_state(code: ErrorCode) -> bool {
-    matches!(code, ErrorCode::Loading | ErrorCode::Busy | ErrorCode::Masterdown | ErrorCode::MaxClients | ErrorCode::Denied)
+    matches!(
+        code,
+        ErrorCode::Loading
+            | ErrorCode::Busy
+            | ErrorCode::Masterdown
+            | ErrorCode::MaxClients
+            | ErrorCode::Denied
+    )
 }
 
 const fn name_of(step: Step) -> &'static str {

@@ -45,9 +45,15 @@ const RECHECK: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     Handshake(Step),
-    Claim { lock: LockId, verb: Verb, form: Form },
+    Claim {
+        lock: LockId,
+        verb: Verb,
+        form: Form,
+    },
     /// What stands in the way of a refused acquire: `PTTL` of its key.
-    Holder { operation: OperationId },
+    Holder {
+        operation: OperationId,
+    },
 }
 
 /// Which form of a command was sent.
@@ -172,10 +178,14 @@ impl Node {
     /// (R11), and gets what is not too late when a handshake ends after all.
     pub(crate) const fn reach(&self) -> Reach {
         match &self.state {
-            State::Ready { .. } if self.missing_right.is_some() => Reach::Down,
+            State::Ready { .. } if self.missing_right.is_some() => Reach::ReleaseOnly,
             State::Ready { .. } => Reach::Ready,
-            State::Connecting { .. } | State::Handshaking { .. } if self.backoff.is_fresh() => Reach::Connecting,
-            State::Connecting { .. } | State::Handshaking { .. } | State::Down { .. } | State::Closed => Reach::Down,
+            State::Connecting { .. } | State::Handshaking { .. } if self.backoff.is_fresh() => {
+                Reach::Connecting
+            }
+            State::Connecting { .. } | State::Handshaking { .. } | State::Down { .. } | State::Closed => {
+                Reach::Down
+            }
         }
     }
 
@@ -232,7 +242,9 @@ impl Node {
     pub(crate) fn broke(&mut self, fault: NodeFault, rng: &mut crate::rng::Rng, now: Instant) -> bool {
         let stood = match self.state {
             State::Ready { since } => now >= since.saturating_add(STOOD),
-            State::Down { .. } | State::Connecting { .. } | State::Handshaking { .. } | State::Closed => false,
+            State::Down { .. } | State::Connecting { .. } | State::Handshaking { .. } | State::Closed => {
+                false
+            }
         };
         let was_ready = self.is_ready();
         self.outbox.clear();
@@ -346,7 +358,11 @@ impl Node {
     }
 
     pub(crate) fn extend_form(&self) -> ExtendForm {
-        if self.extend_by_script || self.extend_out_of_memory { ExtendForm::Script } else { self.dialect().extend }
+        if self.extend_by_script || self.extend_out_of_memory {
+            ExtendForm::Script
+        } else {
+            self.dialect().extend
+        }
     }
 
     pub(crate) fn delete_form(&self) -> DeleteForm {

@@ -205,7 +205,7 @@ impl Network {
     }
 
     fn server_of(&self, client: usize, node: NodeId) -> usize {
-        self.routes.get(&(client, node)).copied().unwrap_or(node.index())
+        self.routes.get(&(client, node)).copied().unwrap_or_else(|| node.index())
     }
 }
 
@@ -237,8 +237,12 @@ impl Network {
 
     /// The client's process ends: all its connections are closed as by [`disconnect`](Self::disconnect).
     pub fn disconnect_all(&mut self, client: usize, now: Instant) {
-        let connections: Vec<ConnectionId> =
-            self.connections.keys().filter(|(of, _)| *of == client).map(|(_, connection)| *connection).collect();
+        let connections: Vec<ConnectionId> = self
+            .connections
+            .keys()
+            .filter(|(of, _)| *of == client)
+            .map(|(_, connection)| *connection)
+            .collect();
         for connection in connections {
             self.disconnect(client, connection, now);
         }
@@ -380,7 +384,14 @@ impl Network {
         self.forget_if_done(to);
     }
 
-    fn at_server(&mut self, to: Address, packet: Packet, connects: Connects, server: &mut Server, at: Instant) {
+    fn at_server(
+        &mut self,
+        to: Address,
+        packet: Packet,
+        connects: Connects,
+        server: &mut Server,
+        at: Instant,
+    ) {
         let back = Address { direction: Direction::ToClient, ..to };
         let Some(connection) = self.connections.get_mut(&(to.client, to.connection)) else { return };
         match (packet, connection.session) {
@@ -456,11 +467,16 @@ impl Network {
         let mut released = Vec::new();
         for ((client, id), connection) in &mut self.connections {
             let link = self.links.get(&(*client, id.node)).unwrap_or(&self.default_link);
-            for (direction, flow) in [(Direction::ToServer, link.to_server), (Direction::ToClient, link.to_client)] {
+            for (direction, flow) in
+                [(Direction::ToServer, link.to_server), (Direction::ToClient, link.to_client)]
+            {
                 let pipe = connection.pipe(direction);
                 if flow == Flow::Open && !pipe.held.is_empty() {
                     pipe.last_arrival = now;
-                    released.push((Address { client: *client, connection: *id, direction }, pipe.held.split_off(0)));
+                    released.push((
+                        Address { client: *client, connection: *id, direction },
+                        pipe.held.split_off(0),
+                    ));
                 }
             }
         }
@@ -488,7 +504,8 @@ impl Network {
         while !rest.is_empty() {
             let most = u64::try_from(rest.len()).unwrap_or(u64::MAX);
             let length = if fragments { self.random.below(most).saturating_add(1) } else { most };
-            let (piece, behind) = rest.split_at(usize::try_from(length).unwrap_or(rest.len()).min(rest.len()));
+            let (piece, behind) =
+                rest.split_at(usize::try_from(length).unwrap_or(rest.len()).min(rest.len()));
             self.fly(to, Packet::Bytes(piece.to_vec()), now);
             rest = behind;
         }

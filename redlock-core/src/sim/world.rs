@@ -93,7 +93,14 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let network = Network::new(random.next_u64());
-        Self { now: Instant::ZERO, random, servers: Vec::new(), network, clients: Vec::new(), steps_at_now: 0 }
+        Self {
+            now: Instant::ZERO,
+            random,
+            servers: Vec::new(),
+            network,
+            clients: Vec::new(),
+            steps_at_now: 0,
+        }
     }
 
     /// Adds an empty node; its index.
@@ -163,6 +170,12 @@ impl World {
         self.clients.get(client)?.engine.as_ref()
     }
 
+    /// Whether a client's process stands still.
+    #[must_use]
+    pub fn is_paused(&self, client: usize) -> bool {
+        self.clients.get(client).is_some_and(|machine| machine.is_paused)
+    }
+
     /// All nodes, in order.
     #[must_use]
     pub fn servers(&self) -> &[Server] {
@@ -197,7 +210,11 @@ impl World {
 impl World {
     /// Calls a client's engine at its own time, then carries out what it wants. `None` if it has crashed. A paused client
     /// must not be called: it does not run.
-    pub fn with_client<R>(&mut self, client: usize, work: impl FnOnce(&mut Client, Instant) -> R) -> Option<R> {
+    pub fn with_client<R>(
+        &mut self,
+        client: usize,
+        work: impl FnOnce(&mut Client, Instant) -> R,
+    ) -> Option<R> {
         let machine = self.clients.get_mut(client)?;
         let now = machine.local(self.now);
         let result = work(machine.engine.as_mut()?, now);
@@ -222,7 +239,11 @@ impl World {
     }
 
     /// Does something to a node, at the world's time. What it says because of it goes on its way.
-    pub fn with_server<R>(&mut self, server: usize, work: impl FnOnce(&mut Server, Instant) -> R) -> Option<R> {
+    pub fn with_server<R>(
+        &mut self,
+        server: usize,
+        work: impl FnOnce(&mut Server, Instant) -> R,
+    ) -> Option<R> {
         let result = work(self.servers.get_mut(server)?, self.now);
         self.network.notice(&mut self.servers, self.now);
         Some(result)

@@ -44,7 +44,11 @@ impl Claim {
         for round in core::mem::take(&mut self.rounds) {
             if !round.decided {
                 let cause = if round.renewal { Cause::Renewal } else { Cause::Manual };
-                effects.push(Effect::RoundDone { round: round.number, cause, result: Err(RoundFailure::Ended) });
+                effects.push(Effect::RoundDone {
+                    round: round.number,
+                    cause,
+                    result: Err(RoundFailure::Ended),
+                });
             }
         }
         for node in self.node_ids() {
@@ -59,7 +63,7 @@ impl Claim {
             if state.repair == RepairState::Queued {
                 state.repair = RepairState::None;
             }
-            state.cleanup = match (state.touched, state.reach.is_ready()) {
+            state.cleanup = match (state.touched, state.reach.takes_releases()) {
                 (true, true) => Cleanup::Queued,
                 (true, false) => Cleanup::Owed,
                 // It never saw the token. A lock that was held is released everywhere all the same (R18).
@@ -81,7 +85,13 @@ impl Claim {
         }
     }
 
-    pub(super) fn on_release_answer(&mut self, node: NodeId, answer: Answer, now: Instant, effects: &mut Vec<Effect>) {
+    pub(super) fn on_release_answer(
+        &mut self,
+        node: NodeId,
+        answer: Answer,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
         let Some(state) = self.node_mut(node) else { return };
         state.cleanup = match answer {
             Answer::Yes => Cleanup::Done(ReleaseResult::Deleted),
@@ -89,7 +99,7 @@ impl Claim {
             Answer::NotApplied | Answer::Ambiguous => Cleanup::Done(ReleaseResult::Nothing),
             Answer::FormRefused | Answer::Replaced => Cleanup::Owed,
         };
-        if answer == Answer::FormRefused && state.reach.is_ready() {
+        if answer == Answer::FormRefused && state.reach.takes_releases() {
             self.send_owed(node, effects);
         }
         self.evaluate_release(now, effects);
@@ -119,10 +129,17 @@ impl Claim {
     fn gone_by(&self, now: Instant) -> Instant {
         let longest = self.longest_ttl.saturating_add(EXPIRY_RESOLUTION);
         let unsure = |state: &&NodeState| {
-            !matches!(state.cleanup, Cleanup::Done(ReleaseResult::Deleted | ReleaseResult::NotOurs)) && state.touched
+            !matches!(state.cleanup, Cleanup::Done(ReleaseResult::Deleted | ReleaseResult::NotOurs))
+                && state.touched
         };
-        let since = |state: &NodeState| if state.doubt || state.is_waiting() { now } else { state.last_answer };
-        self.nodes.iter().filter(unsure).map(|state| since(state).saturating_add(longest)).max().unwrap_or(now)
+        let since =
+            |state: &NodeState| if state.doubt || state.is_waiting() { now } else { state.last_answer };
+        self.nodes
+            .iter()
+            .filter(unsure)
+            .map(|state| since(state).saturating_add(longest))
+            .max()
+            .unwrap_or(now)
     }
 
     /// When the release owed to the node may be dropped: one ttl after the last answer, if every SET, repair and

@@ -17,7 +17,12 @@ impl Claim {
     /// # Errors
     ///
     /// The lock is not held, `ttl` would reach beyond the end of `max_hold`, or too many rounds are open.
-    pub fn extend(&mut self, ttl: Duration, now: Instant, effects: &mut Vec<Effect>) -> Result<u32, ExtendBar> {
+    pub fn extend(
+        &mut self,
+        ttl: Duration,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<u32, ExtendBar> {
         if self.phase != Phase::Held || now >= self.deadline {
             return Err(ExtendBar::NotHeld);
         }
@@ -41,7 +46,7 @@ impl Claim {
             match self.node(node).map(|state| state.reach) {
                 Some(Reach::Ready | Reach::Quarantined) => self.send_extension(number, node, now, effects),
                 Some(Reach::Connecting) => self.set_at(number, node, At::Waiting),
-                Some(Reach::Down) | None => {}
+                Some(Reach::ReleaseOnly | Reach::Down) | None => {}
             }
         }
         self.evaluate_round(number, now, effects);
@@ -50,9 +55,12 @@ impl Claim {
 
     /// Hands the round's extension to the node, with a start of its own.
     fn send_extension(&mut self, number: u32, node: NodeId, now: Instant, effects: &mut Vec<Effect>) {
-        let Some(ttl) = self.rounds.iter().find(|round| round.number == number).map(|round| round.ttl) else { return };
+        let Some(ttl) = self.rounds.iter().find(|round| round.number == number).map(|round| round.ttl) else {
+            return;
+        };
         let hand_out = self.next_hand_out;
         self.next_hand_out += 1;
+        self.newest_round_out = self.newest_round_out.max(number);
         if let Some(state) = self.node_mut(node) {
             state.queued += 1;
         }
@@ -66,7 +74,8 @@ impl Claim {
         }
     }
 
-    /// Whether the round's extension may be handed out again: it is undecided, and none of a later round was (R14).
+    /// Whether the round's extension may be handed out again: it is undecided, and none of a later round was, or is about
+    /// to be and would be overtaken (R14).
     fn may_resend(&self, number: u32, now: Instant) -> bool {
         self.phase == Phase::Held
             && number >= self.newest_round_out
@@ -74,7 +83,13 @@ impl Claim {
     }
 
     pub(super) fn on_extend_answer(
-        &mut self, node: NodeId, number: u32, hand_out: u32, answer: Answer, now: Instant, effects: &mut Vec<Effect>,
+        &mut self,
+        node: NodeId,
+        number: u32,
+        hand_out: u32,
+        answer: Answer,
+        now: Instant,
+        effects: &mut Vec<Effect>,
     ) {
         let resend = self.may_resend(number, now);
         let Some(state) = self.node_mut(node) else { return };
@@ -190,7 +205,9 @@ impl Claim {
 
     /// Sets the token again on the nodes that have lost it, after a round in which a quorum confirmed it (R15).
     fn repair(&mut self, number: u32, now: Instant, effects: &mut Vec<Effect>) {
-        let Some(round) = self.rounds.iter().find(|round| round.number == number && round.confirmed) else { return };
+        let Some(round) = self.rounds.iter().find(|round| round.number == number && round.confirmed) else {
+            return;
+        };
         let left = round.start.saturating_add(round.ttl).saturating_duration_since(now);
         let ttl = crate::time::whole_millis(left);
         if ttl.is_zero() {
@@ -210,7 +227,13 @@ impl Claim {
     }
 
     /// The node's connection broke, or cannot be made: what its rounds were waiting for.
-    pub(super) fn rounds_broken(&mut self, node: NodeId, reach: Reach, now: Instant, effects: &mut Vec<Effect>) {
+    pub(super) fn rounds_broken(
+        &mut self,
+        node: NodeId,
+        reach: Reach,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
         let numbers: Vec<u32> = self.rounds.iter().map(|round| round.number).collect();
         for number in numbers {
             let again = reach == Reach::Connecting && self.may_resend(number, now);
@@ -246,7 +269,7 @@ impl Claim {
         if now >= self.deadline {
             return self.lose(EndReason::Expired, now, effects);
         }
-        if now >= self.start.saturating_add(self.terms.node_timeout) {
+        if now >= self.start.saturating_add(self.terms.attempt_timeout) {
             for state in &mut self.nodes {
                 if state.set == super::SetState::Waiting {
                     state.set = super::SetState::Unsent;
@@ -301,7 +324,7 @@ impl Claim {
             next = next.min(renewal.due(self.newest_start, self.deadline));
         }
         if self.nodes.iter().any(|node| node.set == super::SetState::Waiting) {
-            next = next.min(self.start.saturating_add(self.terms.node_timeout));
+            next = next.min(self.start.saturating_add(self.terms.attempt_timeout));
         }
         self.rounds.iter().filter(|round| !round.decided).fold(next, |next, round| next.min(round.until))
     }

@@ -40,6 +40,8 @@ pub struct Terms {
     pub ttl: Duration,
     /// How long a node may take to answer a round.
     pub node_timeout: Duration,
+    /// The same for the attempt: shorter where the wait has ended meanwhile (R10).
+    pub attempt_timeout: Duration,
     /// For how long the lock is renewed, from the attempt's start; `None` if it is not.
     pub max_hold: Option<Duration>,
     /// How long before the deadline `Expiring` comes; `None` for a quarter of the time that was counted from the start.
@@ -55,6 +57,9 @@ pub enum Reach {
     Ready,
     /// Yes, but it gives no vote to SET and gets no repair: it may have forgotten what it granted (R25).
     Quarantined,
+    /// Only a release: it gives no vote since it lacks a right (R22), but what was set on it before is released on the
+    /// connection that stands (R7).
+    ReleaseOnly,
     /// Not yet: its connection is being made (R8a: connecting is not down).
     Connecting,
     /// No.
@@ -64,6 +69,15 @@ pub enum Reach {
 impl Reach {
     const fn is_ready(self) -> bool {
         matches!(self, Self::Ready | Self::Quarantined)
+    }
+
+    const fn takes_releases(self) -> bool {
+        matches!(self, Self::Ready | Self::Quarantined | Self::ReleaseOnly)
+    }
+
+    /// Whether neither a SET nor an extension can be handed to it, now or soon.
+    const fn is_out(self) -> bool {
+        matches!(self, Self::ReleaseOnly | Self::Down)
     }
 }
 
@@ -264,7 +278,7 @@ pub struct Claim {
     rounds: Vec<Round>,
     next_round: u32,
     next_hand_out: u32,
-    /// The newest round of which an extension was handed out.
+    /// The newest round of which an extension was queued or handed out.
     newest_round_out: u32,
     /// When the release that was asked for is answered at the latest, while it is undecided.
     release_until: Option<Instant>,
@@ -272,12 +286,17 @@ pub struct Claim {
 
 impl Claim {
     /// Starts an attempt at `now`: a SET for every node that can be reached, at once (R2). `reach` has one entry per node.
-    pub fn new(terms: Terms, reach: impl IntoIterator<Item = Reach>, now: Instant, effects: &mut Vec<Effect>) -> Self {
+    pub fn new(
+        terms: Terms,
+        reach: impl IntoIterator<Item = Reach>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Self {
         let ttl = terms.ttl;
         let renewal = terms.max_hold.map(|hold| Renewal::new(now.saturating_add(hold), ttl, terms.jitter));
         let nodes = reach.into_iter().map(|reach| NodeState {
             reach,
-            set: if reach == Reach::Down { SetState::Unsent } else { SetState::Waiting },
+            set: if reach.is_out() { SetState::Unsent } else { SetState::Waiting },
             repair: RepairState::None,
             cleanup: Cleanup::Idle,
             queued: 0,
@@ -328,9 +347,8 @@ impl Claim {
             Verb::Set => state.set = SetState::Sent,
             Verb::Repair { .. } => state.repair = RepairState::Sent,
             Verb::Release => state.cleanup = Cleanup::Sent,
-            Verb::Extend { round, hand_out, start, ttl } => {
+            Verb::Extend { hand_out, start, ttl, .. } => {
                 state.support.hand_out(hand_out, start, validity.validity(ttl));
-                self.newest_round_out = self.newest_round_out.max(round);
                 self.longest_ttl = self.longest_ttl.max(ttl);
                 self.refresh(now, EndReason::Expired, effects);
             }
@@ -338,13 +356,22 @@ impl Claim {
     }
 
     /// The node answered a command that was handed out to it on the connection that stands.
-    pub fn answered(&mut self, node: NodeId, verb: Verb, answer: Answer, now: Instant, effects: &mut Vec<Effect>) {
+    pub fn answered(
+        &mut self,
+        node: NodeId,
+        verb: Verb,
+        answer: Answer,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
         if let (Some(state), true) = (self.node_mut(node), verb != Verb::Release) {
             state.last_answer = now;
         }
         match verb {
             Verb::Set => self.on_set_answer(node, answer, now, effects),
-            Verb::Extend { round, hand_out, .. } => self.on_extend_answer(node, round, hand_out, answer, now, effects),
+            Verb::Extend { round, hand_out, .. } => {
+                self.on_extend_answer(node, round, hand_out, answer, now, effects)
+            }
             Verb::Repair { .. } => self.on_repair_answer(node, answer, effects),
             Verb::Release => self.on_release_answer(node, answer, now, effects),
         }
@@ -362,12 +389,19 @@ impl Claim {
             SetState::Sent => SetState::Ambiguous,
             SetState::Queued | SetState::Waiting if reach == Reach::Connecting => SetState::Waiting,
             SetState::Queued | SetState::Waiting => SetState::Unsent,
-            set @ (SetState::Granted | SetState::Refused | SetState::Failed | SetState::Ambiguous | SetState::Unsent) => set,
+            set @ (SetState::Granted
+            | SetState::Refused
+            | SetState::Failed
+            | SetState::Ambiguous
+            | SetState::Unsent) => set,
         };
         state.repair = match state.repair {
             RepairState::Sent => RepairState::Ambiguous,
             RepairState::Queued => RepairState::None,
-            repair @ (RepairState::None | RepairState::Granted | RepairState::Refused | RepairState::Ambiguous) => repair,
+            repair @ (RepairState::None
+            | RepairState::Granted
+            | RepairState::Refused
+            | RepairState::Ambiguous) => repair,
         };
         if matches!(state.cleanup, Cleanup::Queued | Cleanup::Sent) {
             state.cleanup = Cleanup::Owed;
@@ -381,7 +415,7 @@ impl Claim {
 
     /// The node's connection is ready for commands: what is owed to it goes out, and a SET that is not too late (R8a).
     pub fn ready(&mut self, node: NodeId, reach: Reach, now: Instant, effects: &mut Vec<Effect>) {
-        let in_time = now < self.start.saturating_add(self.terms.node_timeout);
+        let in_time = now < self.start.saturating_add(self.terms.attempt_timeout);
         let Some(state) = self.node_mut(node) else { return };
         state.reach = reach;
         let set = state.set;
@@ -404,7 +438,7 @@ impl Claim {
     pub fn reach_changed(&mut self, node: NodeId, reach: Reach, now: Instant, effects: &mut Vec<Effect>) {
         let Some(state) = self.node_mut(node) else { return };
         state.reach = reach;
-        if reach == Reach::Down {
+        if reach.is_out() {
             if state.set == SetState::Waiting {
                 state.set = SetState::Unsent;
             }
@@ -435,7 +469,7 @@ impl Claim {
                 let validity = self.terms.drift.validity(self.terms.ttl);
                 if now >= self.start.saturating_add(validity) {
                     self.lose_attempt(RoundLoss::TooSlow, now, effects);
-                } else if now >= self.start.saturating_add(self.terms.node_timeout) {
+                } else if now >= self.start.saturating_add(self.terms.attempt_timeout) {
                     let loss = self.tally().loss(self.terms.quorum);
                     self.lose_attempt(loss, now, effects);
                 }
@@ -461,7 +495,7 @@ impl Claim {
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.phase {
             Phase::Attempting => {
-                let patience = self.terms.node_timeout.min(self.terms.drift.validity(self.terms.ttl));
+                let patience = self.terms.attempt_timeout.min(self.terms.drift.validity(self.terms.ttl));
                 Some(self.start.saturating_add(patience))
             }
             Phase::Held => Some(self.hold_next_timeout()),

@@ -53,8 +53,7 @@ impl User {
     /// Rights by rules in the manner of `ACL SETUSER`, of which a part is understood: `+command` (or just `command`),
     /// `+command|subcommand`, `+@all`, `~pattern`, `%R~pattern`, `%W~pattern`, `%RW~pattern`.
     pub(super) fn with_rules(password: &str, rules: &[&str]) -> Self {
-        let mut user =
-            Self { password: Some(password.into()), commands: Some(Vec::new()), patterns: None };
+        let mut user = Self { password: Some(password.into()), commands: Some(Vec::new()), patterns: None };
         for rule in rules {
             if let Some((access, pattern)) = rule.split_once('~') {
                 user.patterns.get_or_insert_default().push(Pattern::new(access, pattern));
@@ -82,9 +81,9 @@ impl User {
             return true;
         }
         let container = command.split('|').next().unwrap_or(command);
-        self.commands.as_ref().is_none_or(|commands| {
-            commands.iter().any(|allowed| allowed == command || allowed == container)
-        })
+        self.commands
+            .as_ref()
+            .is_none_or(|commands| commands.iter().any(|allowed| allowed == command || allowed == container))
     }
 
     pub(super) fn may_touch(&self, key: &[u8], access: Access) -> bool {
@@ -155,7 +154,12 @@ mod tests {
     #[test]
     fn rules_name_commands_and_keys() {
         let user = User::with_rules("p", &["+set", "GET", "+client|setname", "~lock:*", "%R~config"]);
-        assert!(user.may_run("set") && user.may_run("get") && user.may_run("client|setname") && user.may_run("hello"));
+        assert!(
+            user.may_run("set")
+                && user.may_run("get")
+                && user.may_run("client|setname")
+                && user.may_run("hello")
+        );
         assert!(!user.may_run("del") && !user.may_run("client|kill"));
         assert!(user.may_touch(b"lock:a", Access::ReadWrite) && user.may_touch(b"config", Access::Read));
         assert!(!user.may_touch(b"config", Access::Write) && !user.may_touch(b"config2", Access::Read));

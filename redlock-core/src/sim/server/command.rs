@@ -1,5 +1,8 @@
 //! The table of commands: who may run one, when, and what it is run by.
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use super::acl::Access;
 use super::dialect::Dialect;
 use super::exec::{Call, admin, connection, strings};
@@ -150,7 +153,7 @@ pub(super) fn lookup(dialect: Dialect, args: &[Vec<u8>]) -> Result<&'static Comm
 }
 
 fn subcommand(dialect: Dialect, name: &[u8], args: &[Vec<u8>]) -> Result<&'static Command, Reply> {
-    let container = alloc::string::String::from_utf8_lossy(name);
+    let container = String::from_utf8_lossy(name);
     let Some(sub) = args.get(1) else { return Err(Reply::wrong_arity(&container.to_ascii_lowercase())) };
     let full = [name, b"|", sub.as_slice()].concat();
     find(dialect, &full).ok_or_else(|| {
@@ -164,9 +167,9 @@ fn subcommand(dialect: Dialect, name: &[u8], args: &[Vec<u8>]) -> Result<&'stati
 }
 
 fn find(dialect: Dialect, name: &[u8]) -> Option<&'static Command> {
-    COMMANDS.iter().find(|command| {
-        command.name.as_bytes().eq_ignore_ascii_case(name) && (command.exists)(dialect)
-    })
+    COMMANDS
+        .iter()
+        .find(|command| command.name.as_bytes().eq_ignore_ascii_case(name) && (command.exists)(dialect))
 }
 
 /// The answer that echoes what it was sent: at most 128 bytes of it, each argument up to its first NUL.
@@ -258,5 +261,3 @@ static COMMANDS: &[Command] = &[
     Command::new("command", -1, admin::command).any_time(Busy::Refused),
     Command::new("dbsize", 1, admin::dbsize).read(),
 ];
-
-use alloc::vec::Vec;

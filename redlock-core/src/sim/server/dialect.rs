@@ -69,7 +69,9 @@ impl Dialect {
     pub(super) const fn config_order(self) -> [&'static str; 5] {
         match self {
             Self::Redis7 => ["appendfsync", "maxmemory", "appendonly", "save", "maxmemory-policy"],
-            Self::Redis84 | Self::Valkey81 => ["save", "appendfsync", "maxmemory", "appendonly", "maxmemory-policy"],
+            Self::Redis84 | Self::Valkey81 => {
+                ["save", "appendfsync", "maxmemory", "appendonly", "maxmemory-policy"]
+            }
             Self::Valkey9 => ["appendfsync", "appendonly", "maxmemory", "maxmemory-policy", "save"],
         }
     }

@@ -36,7 +36,14 @@ impl LogEntry {
 pub(super) struct Log(Vec<LogEntry>);
 
 impl Log {
-    pub(super) fn push(&mut self, at: Instant, session: SessionId, database: usize, args: &[Vec<u8>], reply: Vec<u8>) {
+    pub(super) fn push(
+        &mut self,
+        at: Instant,
+        session: SessionId,
+        database: usize,
+        args: &[Vec<u8>],
+        reply: Vec<u8>,
+    ) {
         // Half at a time, so that dropping the oldest costs little per entry.
         if self.0.len() >= LIMIT.saturating_mul(2) {
             self.0.drain(..LIMIT);
@@ -53,8 +60,10 @@ fn redacted(args: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let is = |index: usize, word: &[u8]| args.get(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word));
     let hidden = |index: usize| {
         (is(0, b"auth") && index > 0)
-            || (is(0, b"hello") && (index > 0 && is(index - 1, b"auth") || index > 1 && is(index - 2, b"auth")))
+            || (is(0, b"hello")
+                && (index > 0 && is(index - 1, b"auth") || index > 1 && is(index - 2, b"auth")))
     };
-    let show = |(index, arg): (usize, &Vec<u8>)| if hidden(index) { b"(redacted)".to_vec() } else { arg.clone() };
+    let show =
+        |(index, arg): (usize, &Vec<u8>)| if hidden(index) { b"(redacted)".to_vec() } else { arg.clone() };
     args.iter().enumerate().map(show).collect()
 }

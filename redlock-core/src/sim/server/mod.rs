@@ -1,23 +1,4 @@
 //! A simulated node: what a Redis or Valkey server does with the bytes of a lock client, without sockets and clocks.
-//!
-//! [`Server`] is a state machine like the engine: bytes and instants go in, bytes come out. What it answers is checked,
-//! byte by byte, against what real servers of each [`Dialect`] were seen to answer. It knows the commands that lock
-//! clients use, their scripts by their exact text, and nothing more.
-//!
-//! ```
-//! use redlock_core::Instant;
-//! use redlock_core::sim::{Dialect, Server};
-//!
-//! let mut server = Server::new(Dialect::Redis7, 1);
-//! let now = Instant::ZERO;
-//! let session = server.open(now);
-//! server.receive(session, b"SET door key-of-ann NX PX 1000\r\n", now);
-//! assert_eq!(server.output(session), b"+OK\r\n");
-//!
-//! // Held for the whole of 1000 ms by the server's clock, and free one millisecond later.
-//! assert_eq!(server.pttl(b"door", Instant::from_millis(1_000)), Some(0));
-//! assert_eq!(server.value(b"door", Instant::from_millis(1_001)), None);
-//! ```
 
 mod acl;
 mod clock;
@@ -25,6 +6,11 @@ mod command;
 mod condition;
 mod dialect;
 mod exec;
+mod faults;
+mod inspect;
+#[cfg(test)]
+#[cfg(unix)]
+mod live;
 mod log;
 mod reply;
 mod request;
@@ -40,7 +26,6 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use self::acl::{DEFAULT_USER, User, Users};
 use self::clock::WallClock;
@@ -52,7 +37,7 @@ pub use self::log::LogEntry;
 use self::reply::Reply;
 use self::request::{Parsed, Strictness};
 use self::session::Session;
-use self::store::{Store, Touch, Value};
+use self::store::{Store, Touch};
 use self::tracking::Table;
 use super::random::Random;
 use crate::Instant;
@@ -78,7 +63,26 @@ pub enum Memory {
     Lose,
 }
 
-/// A simulated node. See the [module](self) for an example.
+/// A simulated node: what a Redis or Valkey server does with the bytes of a lock client, without sockets and clocks.
+///
+/// A state machine like the engine: bytes and instants go in, bytes come out. What it answers is checked,
+/// byte by byte, against what real servers of each [`Dialect`] were seen to answer. It knows the commands that lock
+/// clients use, their scripts by their exact text, and nothing more.
+///
+/// ```
+/// use redlock_core::Instant;
+/// use redlock_core::sim::{Dialect, Server};
+///
+/// let mut server = Server::new(Dialect::Redis7, 1);
+/// let now = Instant::ZERO;
+/// let session = server.open(now);
+/// server.receive(session, b"SET door key-of-ann NX PX 1000\r\n", now);
+/// assert_eq!(server.output(session), b"+OK\r\n");
+///
+/// // Held for the whole of 1000 ms by the server's clock, and free one millisecond later.
+/// assert_eq!(server.pttl(b"door", Instant::from_millis(1_000)), Some(0));
+/// assert_eq!(server.value(b"door", Instant::from_millis(1_001)), None);
+/// ```
 ///
 /// Every call that takes `now` must be given one that is not earlier than that of the call before. Calls for a session
 /// that is closed do nothing.
@@ -261,7 +265,9 @@ impl Server {
     /// The client has gone. Commands that were received before still run, also those that wait for the end of a pause.
     pub fn hang_up(&mut self, session: SessionId) {
         match &mut self.pause {
-            Some(pause) if self.sessions.contains_key(&session.0) => pause.waiting.push(Waiting::HangUp(session)),
+            Some(pause) if self.sessions.contains_key(&session.0) => {
+                pause.waiting.push(Waiting::HangUp(session))
+            }
             Some(_) | None => self.remove_session(session),
         }
     }
@@ -284,7 +290,8 @@ impl Server {
             return pause.until;
         }
         let tracked = self.core.store.first_expiry(self.core.tracked.keys());
-        let broadcasts = || self.sessions.values().filter_map(|s| s.tracking.as_ref()).filter(|t| t.is_broadcast());
+        let broadcasts =
+            || self.sessions.values().filter_map(|s| s.tracking.as_ref()).filter(|t| t.is_broadcast());
         let broadcast = if broadcasts().next().is_some() {
             self.core.store.first_expiry_where(|key| broadcasts().any(|tracking| tracking.broadcasts(key)))
         } else {
@@ -339,6 +346,7 @@ impl Server {
                 args,
                 now_ms: self.clock.millis(now),
                 now_us: self.clock.micros(now),
+                keys_read: None,
             }
             .run()
         });
@@ -403,18 +411,26 @@ impl Server {
     fn tell_change(&mut self, key: &[u8], running: Option<&mut Session>) {
         let waiting = self.core.tracked.take(key);
         for (id, session) in &mut self.sessions {
-            if waiting.contains(id) {
-                session.push(Some(&[key.to_vec()]));
-            } else if session.tracking.as_ref().is_some_and(|tracking| tracking.broadcasts(key)) {
-                session.broadcast.push(key.to_vec());
+            match &session.tracking {
+                Some(tracking) if tracking.broadcasts(key) => {
+                    session.broadcast.insert(key.to_vec());
+                }
+                Some(tracking) if !tracking.is_broadcast() && waiting.contains(id) => {
+                    session.push(Some(&[key.to_vec()]));
+                }
+                Some(_) | None => {}
             }
         }
         let Some(session) = running else { return };
-        let Some(tracking) = session.tracking.as_ref().filter(|tracking| !tracking.no_loop) else { return };
-        if tracking.broadcasts(key) {
-            session.broadcast.push(key.to_vec());
-        } else if waiting.contains(&session.id) {
-            session.pending.push(Some(key.to_vec()));
+        match &session.tracking {
+            Some(tracking) if tracking.no_loop => {}
+            Some(tracking) if tracking.broadcasts(key) => {
+                session.broadcast.insert(key.to_vec());
+            }
+            Some(tracking) if !tracking.is_broadcast() && waiting.contains(&session.id) => {
+                session.pending.push(Some(key.to_vec()));
+            }
+            Some(_) | None => {}
         }
     }
 
@@ -442,195 +458,6 @@ impl Server {
         if let Some(until) = self.pause.as_ref().and_then(|pause| pause.until).filter(|until| *until <= now) {
             self.resume(until);
         }
-    }
-}
-
-/// # Faults
-impl Server {
-    /// The process dies and comes up again at once: every session is closed without a word, commands that waited for
-    /// the end of a pause are lost, the run id is new and the uptime 0. Also starts a node that was stopped.
-    pub fn restart(&mut self, memory: Memory, now: Instant) {
-        self.stop();
-        if memory == Memory::Lose {
-            self.core.store.clear();
-            self.core.store.take_touches();
-        }
-        self.start(now);
-    }
-
-    /// The process ends. Its data stay, as on a disk, for [`start`](Self::start).
-    pub fn stop(&mut self) {
-        self.is_up = false;
-        self.pause = None;
-        self.sessions.clear();
-        self.core.tracked.clear();
-        self.core.scripts.clear();
-    }
-
-    /// The process starts, with the data that it had and a new run id. Does nothing if it is up.
-    pub fn start(&mut self, now: Instant) {
-        if !self.is_up {
-            self.is_up = true;
-            self.core.run_id = run_id(&mut self.random);
-            self.core.started_ms = self.clock.millis(now);
-        }
-    }
-
-    /// Whether it can be connected to.
-    #[must_use]
-    pub const fn is_up(&self) -> bool {
-        self.is_up
-    }
-
-    /// Stops the process where it is (`SIGSTOP`): connections are accepted by the kernel, bytes pile up, nothing runs.
-    pub fn pause(&mut self) {
-        self.set_pause(None);
-    }
-
-    /// As [`pause`](Self::pause), and [resumes](Self::resume) by itself, at the first call from `now + span` on.
-    pub fn pause_for(&mut self, span: Duration, now: Instant) {
-        self.set_pause(Some(now.saturating_add(span)));
-    }
-
-    /// Continues: what arrived meanwhile runs now, in the order in which it came, also for clients that have gone. The
-    /// ttl of a key counts from now, not from the arrival of its `SET`.
-    pub fn resume(&mut self, now: Instant) {
-        let Some(pause) = self.pause.take() else { return };
-        for waiting in pause.waiting {
-            match waiting {
-                Waiting::Open(session) => self.greet(session),
-                Waiting::Bytes(session, bytes) => self.execute(session, &bytes, now),
-                Waiting::HangUp(session) => self.remove_session(session),
-            }
-        }
-    }
-
-    /// Whether the process is stopped.
-    #[must_use]
-    pub const fn is_paused(&self) -> bool {
-        self.pause.is_some()
-    }
-
-    /// Sets the server's wall clock, by which keys run out: `offset_ms` ahead of an undisturbed one at `now` (behind,
-    /// if negative), and from then on faster by `rate_ppm` millionths.
-    pub fn set_clock(&mut self, offset_ms: i64, rate_ppm: i64, now: Instant) {
-        self.clock.set(offset_ms, rate_ppm, now);
-    }
-
-    /// Moves the server's wall clock by `ms`, forwards or, if negative, back.
-    pub fn jump_clock(&mut self, ms: i64, now: Instant) {
-        self.clock.jump(ms, now);
-    }
-
-    /// Brings the node into a condition, or with `None` out of it.
-    pub fn set_condition(&mut self, condition: Option<Condition>) {
-        self.core.condition = condition;
-    }
-
-    /// Answers the next `command` with this error line (without `-`), and does not run it. A subcommand is named as in
-    /// `client|tracking`. Several failures of one command are used up in order.
-    pub fn fail_next(&mut self, command: &str, error: &str) {
-        self.failures.push(Failure { command: command.into(), error: error.into(), once: true });
-    }
-
-    /// As [`fail_next`](Self::fail_next), until [`clear_failures`](Self::clear_failures).
-    pub fn fail_always(&mut self, command: &str, error: &str) {
-        self.failures.push(Failure { command: command.into(), error: error.into(), once: false });
-    }
-
-    /// Ends what [`fail_next`](Self::fail_next) and [`fail_always`](Self::fail_always) asked for.
-    pub fn clear_failures(&mut self) {
-        self.failures.clear();
-    }
-
-    /// Half-open: the node still runs what it is sent, but nothing that it says gets out, until this is unset.
-    pub fn mute(&mut self, is_muted: bool) {
-        self.is_muted = is_muted;
-    }
-
-    /// Closes every session without a word, as `CLIENT KILL` of all does. Commands that wait for the end of a pause
-    /// still run.
-    pub fn kill_sessions(&mut self) {
-        for session in self.sessions.values_mut() {
-            session.closing = true;
-        }
-    }
-
-    fn set_pause(&mut self, until: Option<Instant>) {
-        if self.is_up {
-            self.pause.get_or_insert(Pause { until: None, waiting: Vec::new() }).until = until;
-        }
-    }
-}
-
-/// # Inspection
-///
-/// All of this looks at database 0 and leaves no trace, except for what it is there to change.
-impl Server {
-    /// The text at `key`; `None` if the key is free or holds something else.
-    #[must_use]
-    pub fn value(&self, key: &[u8], now: Instant) -> Option<Vec<u8>> {
-        let entry = self.core.store.peek(0, key, self.clock.millis(now))?;
-        entry.value.text().map(<[u8]>::to_vec)
-    }
-
-    /// What is left of the key's ttl, in milliseconds by the server's clock; `None` if the key is free or does not run
-    /// out. Zero still means held.
-    #[must_use]
-    pub fn pttl(&self, key: &[u8], now: Instant) -> Option<i64> {
-        let now_ms = self.clock.millis(now);
-        Some(self.core.store.peek(0, key, now_ms)?.expires_at?.saturating_sub(now_ms))
-    }
-
-    /// The keys that are held, in order.
-    #[must_use]
-    pub fn keys(&self, now: Instant) -> Vec<Vec<u8>> {
-        self.core.store.keys(0, self.clock.millis(now))
-    }
-
-    /// Sets a key as another client would.
-    pub fn put(&mut self, key: &[u8], value: &[u8], ttl: Option<Duration>, now: Instant) {
-        self.put_value(key, Value::Text(value.to_vec()), ttl, now);
-    }
-
-    /// Puts a list where a lock client expects a text.
-    pub fn put_list(&mut self, key: &[u8], items: &[&[u8]], ttl: Option<Duration>, now: Instant) {
-        let items = items.iter().map(|item| item.to_vec()).collect();
-        self.put_value(key, Value::List(items), ttl, now);
-    }
-
-    /// Removes a key, as another client or an eviction would; whether it was there.
-    pub fn remove(&mut self, key: &[u8], now: Instant) -> bool {
-        let held = self.core.store.get(0, key, self.clock.millis(now)).is_some();
-        self.core.store.remove(0, key);
-        self.tell_touches(None);
-        self.flush_broadcasts();
-        held
-    }
-
-    /// The run id that `INFO` says: 40 hex digits, new with every start.
-    #[must_use]
-    pub fn run_id(&self) -> &str {
-        &self.core.run_id
-    }
-
-    /// The requests that were executed or refused, oldest first, with what was answered. Of a long run only the newest
-    /// are kept, at least [`LOG_LIMIT`](Self::LOG_LIMIT). Passwords are replaced.
-    #[must_use]
-    pub fn log(&self) -> &[LogEntry] {
-        self.log.entries()
-    }
-
-    /// So many requests at least are in the [log](Self::log).
-    pub const LOG_LIMIT: usize = log::LIMIT;
-
-    fn put_value(&mut self, key: &[u8], value: Value, ttl: Option<Duration>, now: Instant) {
-        let now_ms = self.clock.millis(now);
-        let expires_at =
-            ttl.map(|ttl| now_ms.saturating_add(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX)));
-        self.core.store.set(0, key, value, expires_at);
-        self.tell_touches(None);
-        self.flush_broadcasts();
     }
 }
 

@@ -105,7 +105,11 @@ impl RequestParser {
     fn multibulk_header(&mut self, strictness: Strictness) -> Step {
         let waiting = self.rest().len();
         let Some(line) = self.header() else {
-            return if waiting > MAX_LINE { broken("too big mbulk count string") } else { Step::Done(Parsed::Incomplete) };
+            return if waiting > MAX_LINE {
+                broken("too big mbulk count string")
+            } else {
+                Step::Done(Parsed::Incomplete)
+            };
         };
         match parse_integer(&line) {
             Some(count) if count <= i64::from(i32::MAX) => {

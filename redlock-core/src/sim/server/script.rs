@@ -33,8 +33,7 @@ static SCRIPTS: &[(&str, Native)] = &[
 /// Release and extend as many other lock clients write them, so that those can be run against a node, too.
 const PLAIN_RELEASE: &str =
     "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"del\",KEYS[1]) else return 0 end";
-const PLAIN_EXTEND: &str =
-    "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"pexpire\",KEYS[1],ARGV[2]) else return 0 end";
+const PLAIN_EXTEND: &str = "if redis.call(\"get\",KEYS[1]) == ARGV[1] then return redis.call(\"pexpire\",KEYS[1],ARGV[2]) else return 0 end";
 
 pub(super) fn eval(call: &mut Call<'_>) -> Reply {
     let text = call.arg(1);
@@ -46,15 +45,22 @@ pub(super) fn eval(call: &mut Call<'_>) -> Reply {
 }
 
 pub(super) fn evalsha(call: &mut Call<'_>) -> Reply {
+    if call.arg(1).len() != 40 {
+        return no_script(call);
+    }
     if let Some(error) = count_error(call) {
         return error;
     }
     let sha = String::from_utf8_lossy(call.arg(1)).to_ascii_lowercase();
     match call.core.scripts.get(&sha).cloned() {
         Some(text) => run(call, &text),
-        None if call.core.dialect.is_valkey() => Reply::error("NOSCRIPT No matching script."),
-        None => Reply::error("NOSCRIPT No matching script. Please use EVAL."),
+        None => no_script(call),
     }
+}
+
+fn no_script(call: &Call<'_>) -> Reply {
+    let advice = if call.core.dialect.is_valkey() { "" } else { " Please use EVAL." };
+    Reply::error(format!("NOSCRIPT No matching script.{advice}"))
 }
 
 pub(super) fn load(call: &mut Call<'_>) -> Reply {
@@ -135,11 +141,13 @@ impl Run<'_, '_> {
             args: &args,
             now_ms: call.now_ms,
             now_us: call.now_us,
+            keys_read: (dialect == Dialect::Redis7).then_some(&self.keys),
         };
         if let Some(denial) = inner.denial(command) {
             return Err(denial.text_in_script(dialect).into_bytes());
         }
-        if let Some(condition) = inner.core.condition.as_ref().filter(|c| stops(c, command, self.has_written)) {
+        if let Some(condition) = inner.core.condition.as_ref().filter(|c| stops(c, command, self.has_written))
+        {
             return Err(condition.text(dialect).into_bytes());
         }
         self.has_written |= command.writes;
@@ -188,7 +196,11 @@ const fn stops(condition: &Condition, command: &Command, has_written: bool) -> b
 
 fn release(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {
     let key = run.key(0)?;
-    if run.call(&[b"get", &key])? == Reply::Bulk(run.arg(0)?) { run.call(&[b"del", &key]) } else { Ok(Reply::ZERO) }
+    if run.call(&[b"get", &key])? == Reply::Bulk(run.arg(0)?) {
+        run.call(&[b"del", &key])
+    } else {
+        Ok(Reply::ZERO)
+    }
 }
 
 fn extend(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {

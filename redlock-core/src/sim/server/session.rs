@@ -1,5 +1,6 @@
 //! One connection, as the server sees it.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::mem;
@@ -26,7 +27,7 @@ pub(super) struct Session {
     /// Invalidations to be sent behind the reply to the command that runs; `None` stands for every key.
     pub(super) pending: Vec<Option<Vec<u8>>>,
     /// Changes to be told at the end of this round, all in one push.
-    pub(super) broadcast: Vec<Vec<u8>>,
+    pub(super) broadcast: BTreeSet<Vec<u8>>,
 }
 
 impl Session {
@@ -43,7 +44,7 @@ impl Session {
             tracking: None,
             caching: None,
             pending: Vec::new(),
-            broadcast: Vec::new(),
+            broadcast: BTreeSet::new(),
         }
     }
 
@@ -65,7 +66,7 @@ impl Session {
     }
 
     pub(super) fn flush_broadcast(&mut self) {
-        let keys = mem::take(&mut self.broadcast);
+        let keys: Vec<Vec<u8>> = mem::take(&mut self.broadcast).into_iter().collect();
         if !keys.is_empty() {
             self.push(Some(&keys));
         }

@@ -44,7 +44,8 @@ fn compress(state: &mut [u32; 5], block: &[u8; 64]) {
             40..60 => ((b & c) | (b & d) | (c & d), 0x8f1b_bcdc),
             _ => (b ^ c ^ d, 0xca62_c1d6),
         };
-        let next = a.rotate_left(5).wrapping_add(mixed).wrapping_add(e).wrapping_add(constant).wrapping_add(word);
+        let next =
+            a.rotate_left(5).wrapping_add(mixed).wrapping_add(e).wrapping_add(constant).wrapping_add(word);
         (e, d, c, b, a) = (d, c, b.rotate_left(30), a, next);
     }
     for (sum, part) in state.iter_mut().zip([a, b, c, d, e]) {

@@ -341,7 +341,10 @@ fn out_of_memory_stops_a_script_only_before_its_first_write() {
         ask_words(&mut server, session, &[b"EVAL", EXTEND.as_bytes(), b"1", b"a", b"t", b"9"], START),
         ":1\r\n"
     );
-    assert_eq!(ask_words(&mut server, session, &[b"EVAL", RELEASE.as_bytes(), b"1", b"a", b"t"], START), ":1\r\n");
+    assert_eq!(
+        ask_words(&mut server, session, &[b"EVAL", RELEASE.as_bytes(), b"1", b"a", b"t"], START),
+        ":1\r\n"
+    );
 }
 
 #[test]
@@ -354,7 +357,10 @@ fn a_right_that_is_missing_inside_a_script_is_an_err_with_the_suffix_only_where_
     let denied = "-ERR ACL failure in script: User u has no permissions to run the 'get' command";
     // `RELEASE` calls GET, `SET_ALL` returns what its protected call got.
     let release: &[&[u8]] = &[b"EVAL", RELEASE.as_bytes(), b"1", b"a", b"t"];
-    assert_eq!(ask_words(&mut server, session, release, START), format!("{denied} script: on @user_script:1.\r\n"));
+    assert_eq!(
+        ask_words(&mut server, session, release, START),
+        format!("{denied} script: on @user_script:1.\r\n")
+    );
     let set_all: &[&[u8]] = &[b"EVAL", SET_ALL.as_bytes(), b"1", b"a", b"t", b"1000"];
     assert_eq!(ask_words(&mut server, session, set_all, START), format!("{denied}\r\n"));
 }
@@ -423,8 +429,16 @@ fn the_same_calls_give_the_same_bytes() {
         for round in 0..200_u64 {
             for session in &sessions {
                 let key = round * 7 % 5;
-                server.receive(*session, format!("CLIENT CACHING YES\r\nPTTL k{key}\r\n").as_bytes(), at(round));
-                server.receive(*session, format!("SET k{key} v NX PX {}\r\nINFO\r\n", round % 9 + 1).as_bytes(), at(round));
+                server.receive(
+                    *session,
+                    format!("CLIENT CACHING YES\r\nPTTL k{key}\r\n").as_bytes(),
+                    at(round),
+                );
+                server.receive(
+                    *session,
+                    format!("SET k{key} v NX PX {}\r\nINFO\r\n", round % 9 + 1).as_bytes(),
+                    at(round),
+                );
                 said.push(server.output(*session));
             }
             server.tick(at(round));

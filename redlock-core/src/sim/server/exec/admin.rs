@@ -15,7 +15,8 @@ const SECTIONS: [&str; 5] = ["server", "memory", "persistence", "replication", "
 pub(in super::super) fn info(call: &mut Call<'_>) -> Reply {
     let asked: Vec<String> =
         call.args_from(1).iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
-    let all = asked.is_empty() || asked.iter().any(|name| matches!(name.as_str(), "all" | "default" | "everything"));
+    let all = asked.is_empty()
+        || asked.iter().any(|name| matches!(name.as_str(), "all" | "default" | "everything"));
     let sections = SECTIONS.iter().filter(|name| all || asked.iter().any(|asked| asked == *name));
     let texts: Vec<String> = sections.map(|name| section(call, name)).collect();
     Reply::Verbatim(texts.join("\r\n").into_bytes())

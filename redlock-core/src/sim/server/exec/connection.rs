@@ -9,6 +9,7 @@ use super::Call;
 use crate::sim::server::acl::DEFAULT_USER;
 use crate::sim::server::dialect::Dialect;
 use crate::sim::server::reply::{Protocol, Reply, parse_integer};
+use crate::sim::server::session::Session;
 use crate::sim::server::store::DATABASES;
 use crate::sim::server::tracking::{Mode, Tracking};
 
@@ -30,8 +31,8 @@ pub(in super::super) fn quit(call: &mut Call<'_>) -> Reply {
 }
 
 pub(in super::super) fn reset(call: &mut Call<'_>) -> Reply {
-    forget_tracking(call);
     let session = &mut *call.session;
+    stop_tracking(session);
     session.protocol = Protocol::Resp2;
     session.database = 0;
     session.name = Vec::new();
@@ -144,7 +145,10 @@ fn greeting(call: &Call<'_>) -> Reply {
         (text("version"), text(dialect.version())),
         (text("proto"), Reply::Integer(if call.session.protocol == Protocol::Resp3 { 3 } else { 2 })),
         (text("id"), session_id(call)),
-        (text("mode"), text(if condition.is_some_and(|c| c.is_cluster()) { "cluster" } else { "standalone" })),
+        (
+            text("mode"),
+            text(if condition.is_some_and(|c| c.is_cluster()) { "cluster" } else { "standalone" }),
+        ),
         (text("role"), text(if condition.is_some_and(|c| c.is_replica()) { "replica" } else { "master" })),
         (text("modules"), Reply::Array(modules(dialect))),
     ])
@@ -234,7 +238,7 @@ pub(in super::super) fn client_tracking(call: &mut Call<'_>) -> Reply {
         }
     }
     if !on {
-        forget_tracking(call);
+        stop_tracking(call.session);
         return Reply::OK;
     }
     if !broadcast && !prefixes.is_empty() {
@@ -253,6 +257,13 @@ pub(in super::super) fn client_tracking(call: &mut Call<'_>) -> Reply {
     if opt_in && opt_out {
         return Reply::error("ERR You can't specify both OPTIN mode and OPTOUT mode");
     }
+    let current = call.session.tracking.as_ref().map(|tracking| &tracking.mode);
+    if (opt_in && current == Some(&Mode::OptOut)) || (opt_out && current == Some(&Mode::OptIn)) {
+        return Reply::error(
+            "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it \
+             with a different mode.",
+        );
+    }
     let mode = match (broadcast, opt_in, opt_out) {
         (true, ..) => Mode::Broadcast(prefixes),
         (false, true, _) => Mode::OptIn,
@@ -264,22 +275,24 @@ pub(in super::super) fn client_tracking(call: &mut Call<'_>) -> Reply {
 }
 
 pub(in super::super) fn client_caching(call: &mut Call<'_>) -> Reply {
-    let mode = call.session.tracking.as_ref().map(|tracking| &tracking.mode);
-    if !matches!(mode, Some(Mode::OptIn | Mode::OptOut)) {
+    let Some(mode) = call.session.tracking.as_ref().map(|tracking| &tracking.mode) else {
         return Reply::error(
             "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode \
              enabled",
         );
-    }
-    let opt_in = mode == Some(&Mode::OptIn);
-    match (call.arg(2).to_ascii_lowercase().as_slice(), opt_in) {
-        (b"yes", true) => call.session.caching = Some(true),
-        (b"no", false) => call.session.caching = Some(false),
-        (b"yes", false) => {
-            return Reply::error("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.");
+    };
+    match (call.arg(2).to_ascii_lowercase().as_slice(), mode) {
+        (b"yes", Mode::OptIn) => call.session.caching = Some(true),
+        (b"no", Mode::OptOut) => call.session.caching = Some(false),
+        (b"yes", _) => {
+            return Reply::error(
+                "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.",
+            );
         }
-        (b"no", true) => {
-            return Reply::error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.");
+        (b"no", _) => {
+            return Reply::error(
+                "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.",
+            );
         }
         _ => return Reply::syntax_error(),
     }
@@ -323,8 +336,8 @@ pub(in super::super) fn client_kill(call: &mut Call<'_>) -> Reply {
     Reply::Integer(killed)
 }
 
-fn forget_tracking(call: &mut Call<'_>) {
-    call.session.tracking = None;
-    call.session.caching = None;
-    call.core.tracked.forget(call.session.id);
+/// What was registered stays in the server's table: it counts again if tracking is switched on again in time.
+fn stop_tracking(session: &mut Session) {
+    session.tracking = None;
+    session.caching = None;
 }

@@ -27,6 +27,9 @@ pub(super) struct Call<'a> {
     pub(super) args: &'a [Vec<u8>],
     pub(super) now_ms: i64,
     pub(super) now_us: i64,
+    /// The keys that count as read where they are not the command's own. Redis 7.0 takes those of the whole script for
+    /// each read inside it.
+    pub(super) keys_read: Option<&'a [Vec<u8>]>,
 }
 
 impl<'a> Call<'a> {
@@ -50,8 +53,9 @@ impl<'a> Call<'a> {
     /// Runs a command that was admitted, here or by a script.
     pub(super) fn run_admitted(&mut self, command: &'static Command) -> Reply {
         let reply = (command.run)(self);
-        if command.reads && self.session.tracking.as_ref().is_some_and(|t| t.remembers(self.session.caching)) {
-            for key in command.keys_of(self.args) {
+        if command.reads && self.session.tracking.as_ref().is_some_and(|t| t.remembers(self.session.caching))
+        {
+            for key in self.keys_read.unwrap_or_else(|| command.keys_of(self.args)) {
                 self.core.store.note_read(key);
             }
         }
@@ -162,10 +166,14 @@ impl Denial {
             (Self::Command { .. }, Dialect::Redis7) => {
                 "ERR The user executing the script can't run this command or subcommand".into()
             }
-            (Self::Key, Dialect::Redis7) => "ERR The user executing the script can't access at least one of the keys \
+            (Self::Key, Dialect::Redis7) => {
+                "ERR The user executing the script can't access at least one of the keys \
                                              mentioned in the command arguments"
-                .into(),
-            (Self::Command { .. } | Self::Key, _) => format!("ERR ACL failure in script: {}", self.text(dialect)),
+                    .into()
+            }
+            (Self::Command { .. } | Self::Key, _) => {
+                format!("ERR ACL failure in script: {}", self.text(dialect))
+            }
         }
     }
 }

@@ -115,8 +115,7 @@ pub(in super::super) fn set(call: &mut Call<'_>) -> Reply {
 
 fn try_set(call: &mut Call<'_>) -> Result<Reply, Reply> {
     let key = call.arg(1);
-    let options =
-        SetOptions::parse(call.args_from(3), call.core.dialect).ok_or_else(Reply::syntax_error)?;
+    let options = SetOptions::parse(call.args_from(3), call.core.dialect).ok_or_else(Reply::syntax_error)?;
     let expires_at = options.expires_at(call.now_ms)?;
     // Only GET and the comparisons look at the type of what is there.
     let held = if options.get || options.compares() { call.text(key)? } else { None };
@@ -160,7 +159,8 @@ pub(in super::super) fn getrange(call: &mut Call<'_>) -> Reply {
     if start < 0 && end < 0 && start > end {
         return Reply::bulk(Vec::new());
     }
-    let range = usize::try_from(position(start)).ok().zip(usize::try_from(position(end).min(length - 1)).ok());
+    let range =
+        usize::try_from(position(start)).ok().zip(usize::try_from(position(end).min(length - 1)).ok());
     let part = range.filter(|(start, end)| start <= end).and_then(|(start, end)| text.get(start..=end));
     Reply::bulk(part.unwrap_or_default())
 }
@@ -203,7 +203,12 @@ fn try_pexpire(call: &mut Call<'_>) -> Result<Reply, Reply> {
             b"XX" => xx = true,
             b"GT" => gt = true,
             b"LT" => lt = true,
-            _ => return Err(Reply::error(format!("ERR Unsupported option {}", String::from_utf8_lossy(word)))),
+            _ => {
+                return Err(Reply::error(format!(
+                    "ERR Unsupported option {}",
+                    String::from_utf8_lossy(word)
+                )));
+            }
         }
     }
     if nx && (xx || gt || lt) {

@@ -1,0 +1,36 @@
+//! The `redlock` command: locks from the shell.
+
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod args;
+mod child;
+mod clock;
+mod demo;
+mod durations;
+mod exit;
+mod hold;
+mod ladder;
+mod nodes;
+mod out;
+mod run;
+mod signals;
+mod terminal;
+mod verbose;
+
+use std::process::ExitCode;
+
+use args::Command;
+
+fn main() -> ExitCode {
+    if let Some(arguments) = child::is_to_become(std::env::args_os()) {
+        return child::become_command(&arguments).into();
+    }
+    match args::parse(std::env::args_os()) {
+        Ok(Command::Run(args)) => run::run(args),
+        Ok(Command::Nodes(args)) => nodes::run(&args).into(),
+        Ok(Command::Demo(args)) => demo::run(&args),
+        Err(exit) => exit.into(),
+    }
+}

@@ -1,0 +1,487 @@
+//! The connections, as the engine sees them: told to connect, write and close, on whichever thread made it want that.
+
+use super::resolve::{self, Found};
+use super::stream::Stream;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use bytes::Bytes;
+use core::net::SocketAddr;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use mio::event::Event;
+use mio::{Poll, Registry, Token, Waker};
+use redlock_core::handoff::{Driver, Turn};
+use redlock_core::{Address, Config, ConnectionId, DisconnectReason, Endpoint, Instant};
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::mpsc::{self, Receiver, Sender};
+
+/// The name of the waker's readiness; the others' are indices of nodes.
+pub(super) const WAKER: Token = Token(usize::MAX);
+
+/// How often one connection is read from before the others have their turn.
+const MOST_READS: usize = 16;
+
+/// A read that does not fill the buffer has emptied a socket, where readiness is told anew for what comes later. Elsewhere
+/// only a refused read tells that it is empty.
+const SHORT_READ_EMPTIES: bool = cfg!(target_os = "linux");
+
+/// Until when the driver's thread sleeps; read by it, set under the hub's mutex.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Schedule(Arc<AtomicU64>);
+
+impl Schedule {
+    fn until(&self) -> Instant {
+        Instant::from_nanos(self.0.load(Ordering::Acquire))
+    }
+
+    fn set(&self, until: Instant) {
+        self.0.store(until.as_nanos(), Ordering::Release);
+    }
+
+    /// How long to wait for a socket; `None` is for ever.
+    pub(super) fn span(&self, now: Instant) -> Option<Duration> {
+        let until = self.until();
+        (until != Instant::MAX).then(|| until.saturating_duration_since(now))
+    }
+}
+
+/// What a socket was said to be ready for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Readiness {
+    write: bool,
+    /// Something to read, or the end.
+    read: bool,
+    /// The end: read until it is reached.
+    end: bool,
+}
+
+impl Readiness {
+    /// For a socket of which nothing is known.
+    const ANY: Self = Self { write: true, read: true, end: true };
+
+    pub(super) fn of(event: &Event) -> Self {
+        let end = event.is_read_closed() || event.is_write_closed() || event.is_error();
+        Self { write: event.is_writable() || end, read: event.is_readable() || end, end }
+    }
+}
+
+/// All connections of a client.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    registry: Registry,
+    waker: Arc<Waker>,
+    schedule: Schedule,
+    nodes: Vec<Link>,
+    found: Receiver<Found>,
+    finder: Sender<Found>,
+    handshake_timeout: Duration,
+    /// Nodes that the driver's thread has to look at in its next turn, though their sockets said nothing.
+    suspects: Vec<usize>,
+    /// The driver's thread is in its turn: it will look at the schedule before it sleeps.
+    is_awake: bool,
+    is_closed: bool,
+}
+
+/// The connection to one node.
+#[derive(Debug, Default)]
+struct Link {
+    connection: Option<Connection>,
+    /// A look-up is under way, for whichever connection wants it when it ends.
+    is_resolving: bool,
+}
+
+#[derive(Debug)]
+struct Connection {
+    id: ConnectionId,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Its name is being looked up.
+    Resolving,
+    Connecting(Dial),
+    Up(Pipe),
+}
+
+/// A connection that is being made.
+#[derive(Debug)]
+struct Dial {
+    stream: Stream,
+    /// What it is being made to.
+    target: String,
+    /// Addresses that were not tried yet.
+    left: VecDeque<SocketAddr>,
+    /// How long each may take.
+    each: Duration,
+    /// When the next address is tried.
+    until: Instant,
+    faults: Faults,
+}
+
+/// A connection that stands.
+#[derive(Debug)]
+struct Pipe {
+    stream: Stream,
+    /// What could not be written yet.
+    unsent: VecDeque<Bytes>,
+    /// Writing failed: what is left to be read is read, then it is over.
+    is_broken: bool,
+}
+
+/// Why addresses could not be connected.
+#[derive(Debug, Default)]
+struct Faults {
+    text: String,
+    /// One was not refused: silent, unreachable.
+    is_mixed: bool,
+}
+
+impl Faults {
+    fn add(&mut self, target: &str, error: &io::Error) {
+        if !self.text.is_empty() {
+            self.text.push_str("; ");
+        }
+        self.text.push_str(&format!("{target}: {error}"));
+        self.is_mixed |= !matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound);
+    }
+
+    fn reason(self) -> DisconnectReason {
+        if self.is_mixed { DisconnectReason::Io(self.text) } else { DisconnectReason::Refused(self.text) }
+    }
+}
+
+impl Sockets {
+    pub(super) fn new(config: &Config, poll: &Poll, schedule: Schedule) -> io::Result<Self> {
+        let (finder, found) = mpsc::channel();
+        Ok(Self {
+            registry: poll.registry().try_clone()?,
+            waker: Arc::new(Waker::new(poll.registry(), WAKER)?),
+            schedule,
+            nodes: config.nodes().iter().map(|_| Link::default()).collect(),
+            found,
+            finder,
+            handshake_timeout: config.handshake_timeout(),
+            suspects: Vec::new(),
+            is_awake: false,
+            is_closed: false,
+        })
+    }
+
+    /// The driver's thread begins its turn.
+    pub(super) fn wake_up(&mut self) {
+        self.is_awake = true;
+    }
+
+    pub(super) const fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    fn wake(&self) {
+        if !self.is_awake {
+            // Fails only where the system is out of memory; the thread wakes up within a second then.
+            let _woken = self.waker.wake();
+        }
+    }
+
+    /// The driver's thread has to look at this node.
+    fn suspect(&mut self, node: usize) {
+        self.suspects.push(node);
+        self.wake();
+    }
+
+    fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        let link = self.nodes.get_mut(id.node.index())?;
+        link.connection.as_mut().filter(|connection| connection.id == id)
+    }
+
+    /// Starts with the first of these addresses. Each has an equal share of the time, so that a silent one does not use up
+    /// all of it.
+    fn dial_first(
+        &self,
+        id: ConnectionId,
+        addresses: Vec<SocketAddr>,
+        now: Instant,
+    ) -> Result<Dial, DisconnectReason> {
+        let each = self.handshake_timeout / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+        self.dial(id, addresses.into(), each, Faults::default(), now)
+    }
+
+    /// Tries the addresses, one after the other, until one does not fail at once.
+    fn dial(
+        &self,
+        id: ConnectionId,
+        mut left: VecDeque<SocketAddr>,
+        each: Duration,
+        mut faults: Faults,
+        now: Instant,
+    ) -> Result<Dial, DisconnectReason> {
+        while let Some(address) = left.pop_front() {
+            match Stream::tcp(address, &self.registry, Token(id.node.index())) {
+                Ok(stream) => {
+                    // The last has what is left: the engine ends that.
+                    let until = if left.is_empty() { Instant::MAX } else { now.saturating_add(each) };
+                    return Ok(Dial { stream, target: address.to_string(), left, each, until, faults });
+                }
+                Err(error) => faults.add(&address.to_string(), &error),
+            }
+        }
+        Err(faults.reason())
+    }
+
+    /// When the next address of some connection is to be tried.
+    fn next_dial(&self) -> Option<Instant> {
+        let connections = self.nodes.iter().filter_map(|link| link.connection.as_ref());
+        let dials = connections.filter_map(|connection| match &connection.phase {
+            Phase::Connecting(dial) => Some(dial.until),
+            Phase::Resolving | Phase::Up(_) => None,
+        });
+        dials.min()
+    }
+}
+
+impl Driver for Sockets {
+    fn connect(
+        &mut self,
+        id: ConnectionId,
+        address: &Arc<Address>,
+        now: Instant,
+    ) -> Result<(), DisconnectReason> {
+        let node = id.node.index();
+        let phase = match address.endpoint() {
+            Endpoint::Unix { path } => {
+                let mut faults = Faults::default();
+                match Stream::unix(path, &self.registry, Token(node)) {
+                    Ok(stream) => {
+                        let (target, left) = (path.clone(), VecDeque::new());
+                        Phase::Connecting(Dial {
+                            stream,
+                            target,
+                            left,
+                            each: Duration::MAX,
+                            until: Instant::MAX,
+                            faults,
+                        })
+                    }
+                    Err(error) => {
+                        faults.add(path, &error);
+                        return Err(faults.reason());
+                    }
+                }
+            }
+            Endpoint::Tcp { host, port } => match resolve::known(host, *port) {
+                Some(addresses) => Phase::Connecting(self.dial_first(id, addresses, now)?),
+                None => {
+                    let Some(link) = self.nodes.get_mut(node) else { return Ok(()) };
+                    if !link.is_resolving {
+                        let (finder, waker) = (self.finder.clone(), Arc::clone(&self.waker));
+                        resolve::start(node, host.clone(), *port, finder, waker)
+                            .map_err(|error| DisconnectReason::Unresolvable(format!("{host}: {error}")))?;
+                        link.is_resolving = true;
+                    }
+                    Phase::Resolving
+                }
+            },
+        };
+        if let Some(link) = self.nodes.get_mut(node) {
+            link.connection = Some(Connection { id, phase });
+        }
+        Ok(())
+    }
+
+    fn transmit(&mut self, id: ConnectionId, payload: Bytes) {
+        let Some(connection) = self.connection_mut(id) else { return };
+        let Phase::Up(pipe) = &mut connection.phase else { return };
+        pipe.unsent.push_back(payload);
+        // What waits already waits for the socket.
+        if pipe.unsent.len() == 1 {
+            pipe.write();
+            if pipe.is_broken {
+                self.suspect(id.node.index());
+            }
+        }
+    }
+
+    fn disconnect(&mut self, id: ConnectionId) {
+        if self.connection_mut(id).is_some()
+            && let Some(link) = self.nodes.get_mut(id.node.index())
+        {
+            link.connection = None;
+        }
+    }
+
+    fn arm(&mut self, at: Option<Instant>, now: Instant) {
+        let wanted = at.into_iter().chain(self.next_dial()).min().unwrap_or(Instant::MAX);
+        let planned = self.schedule.until();
+        if self.is_awake {
+            self.is_awake = false;
+            // An earlier plan is kept: waking up once for nothing costs less than being woken for each operation.
+            self.schedule.set(if planned > now { planned.min(wanted) } else { wanted });
+        } else if wanted < planned {
+            self.schedule.set(wanted);
+            self.wake();
+        }
+    }
+
+    fn close(&mut self) {
+        self.is_closed = true;
+        self.wake();
+    }
+}
+
+impl Pipe {
+    /// Writes what can be written.
+    fn write(&mut self) {
+        while let Some(first) = self.unsent.front_mut() {
+            match self.stream.write(first) {
+                Ok(written) if written >= first.len() => {
+                    self.unsent.pop_front();
+                }
+                // What did not fit will not fit now.
+                Ok(written) if written > 0 => drop(first.split_to(written)),
+                Ok(_) => return self.break_off(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => return self.break_off(),
+            }
+        }
+    }
+
+    fn break_off(&mut self) {
+        self.is_broken = true;
+        self.unsent.clear();
+    }
+}
+
+/// A socket is ready: the connection stands, there is something to read, there is room to write.
+pub(super) fn on_ready(turn: &mut Turn<'_, Sockets>, node: usize, ready: Readiness, buffer: &mut [u8]) {
+    let connection = turn.driver.nodes.get_mut(node).and_then(|link| link.connection.as_mut());
+    match connection.map(|connection| &mut connection.phase) {
+        Some(Phase::Connecting(_)) => on_dialled(turn, node),
+        Some(Phase::Up(pipe)) => {
+            if ready.write && !pipe.unsent.is_empty() {
+                pipe.write();
+            }
+            if ready.read || pipe.is_broken {
+                read(turn, node, ready.end, buffer);
+            }
+        }
+        Some(Phase::Resolving) | None => {}
+    }
+}
+
+/// What no socket says: names that were looked up, connections that take too long, those that broke while writing.
+pub(super) fn on_wake(turn: &mut Turn<'_, Sockets>, buffer: &mut [u8]) {
+    for node in core::mem::take(&mut turn.driver.suspects) {
+        on_ready(turn, node, Readiness::ANY, buffer);
+    }
+    while let Ok((node, addresses)) = turn.driver.found.try_recv() {
+        on_resolved(turn, node, addresses);
+    }
+    let now = turn.now();
+    if turn.driver.next_dial().is_some_and(|at| at <= now) {
+        for node in 0..turn.driver.nodes.len() {
+            on_dial_due(turn, node, now);
+        }
+    }
+}
+
+fn on_resolved(turn: &mut Turn<'_, Sockets>, node: usize, addresses: Result<Vec<SocketAddr>, String>) {
+    let now = turn.now();
+    let Some(link) = turn.driver.nodes.get_mut(node) else { return };
+    link.is_resolving = false;
+    let Some(connection) = &link.connection else { return };
+    let (id, Phase::Resolving) = (connection.id, &connection.phase) else { return };
+    let dial = addresses
+        .map_err(DisconnectReason::Unresolvable)
+        .and_then(|addresses| turn.driver.dial_first(id, addresses, now));
+    keep_or_report(turn, id, dial);
+}
+
+fn on_dialled(turn: &mut Turn<'_, Sockets>, node: usize) {
+    let now = turn.now();
+    let Some(link) = turn.driver.nodes.get_mut(node) else { return };
+    let Some(Connection { id, phase: Phase::Connecting(dial) }) = &link.connection else { return };
+    let id = *id;
+    match dial.stream.finish_connect() {
+        Ok(false) => {}
+        Ok(true) => {
+            if let Some(Connection { phase: Phase::Connecting(dial), .. }) = link.connection.take() {
+                let pipe = Pipe { stream: dial.stream, unsent: VecDeque::new(), is_broken: false };
+                link.connection = Some(Connection { id, phase: Phase::Up(pipe) });
+                turn.client.handle_connected(id, now);
+            }
+        }
+        Err(error) => dial_next(turn, id, &error, now),
+    }
+}
+
+fn on_dial_due(turn: &mut Turn<'_, Sockets>, node: usize, now: Instant) {
+    let Some(connection) = turn.driver.nodes.get(node).and_then(|link| link.connection.as_ref()) else {
+        return;
+    };
+    let (id, Phase::Connecting(dial)) = (connection.id, &connection.phase) else { return };
+    if dial.until <= now {
+        dial_next(turn, id, &ErrorKind::TimedOut.into(), now);
+    }
+}
+
+/// The address that was tried fails: the next one.
+fn dial_next(turn: &mut Turn<'_, Sockets>, id: ConnectionId, error: &io::Error, now: Instant) {
+    let Some(link) = turn.driver.nodes.get_mut(id.node.index()) else { return };
+    let Some(Connection { phase: Phase::Connecting(dial), .. }) = link.connection.take() else { return };
+    let Dial { stream, target, left, each, mut faults, .. } = dial;
+    drop(stream);
+    faults.add(&target, error);
+    let dial = turn.driver.dial(id, left, each, faults, now);
+    keep_or_report(turn, id, dial);
+}
+
+fn keep_or_report(turn: &mut Turn<'_, Sockets>, id: ConnectionId, dial: Result<Dial, DisconnectReason>) {
+    let Some(link) = turn.driver.nodes.get_mut(id.node.index()) else { return };
+    match dial {
+        Ok(dial) => link.connection = Some(Connection { id, phase: Phase::Connecting(dial) }),
+        Err(reason) => {
+            link.connection = None;
+            turn.client.handle_disconnected(id, reason, turn.now());
+        }
+    }
+}
+
+/// Reads what is there, and hands it to the engine.
+fn read(turn: &mut Turn<'_, Sockets>, node: usize, to_the_end: bool, buffer: &mut [u8]) {
+    for _ in 0..MOST_READS {
+        let Some(link) = turn.driver.nodes.get_mut(node) else { return };
+        let Some(Connection { id, phase: Phase::Up(pipe) }) = &mut link.connection else { return };
+        let id = *id;
+        let reason = match pipe.stream.read(buffer) {
+            Ok(0) => DisconnectReason::Closed,
+            Ok(length) => {
+                let is_empty = SHORT_READ_EMPTIES && length < buffer.len() && !to_the_end && !pipe.is_broken;
+                turn.client.handle_input(id, buffer.get(..length).unwrap_or_default(), turn.now());
+                if is_empty {
+                    return;
+                }
+                continue;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::WouldBlock && !pipe.is_broken => return,
+            // Nothing is left to be read from a connection that cannot be written to.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => DisconnectReason::Closed,
+            Err(error) => DisconnectReason::Io(error.to_string()),
+        };
+        link.connection = None;
+        turn.client.handle_disconnected(id, reason, turn.now());
+        return;
+    }
+    // There may be more, of which nothing will tell.
+    turn.driver.suspect_later(node);
+}
+
+impl Sockets {
+    /// Looks at this node again in the next turn, which is due at once.
+    fn suspect_later(&mut self, node: usize) {
+        self.suspects.push(node);
+        let _woken = self.waker.wake();
+    }
+}

@@ -1,0 +1,170 @@
+//! The client, and how one is made.
+
+use crate::acquire::Acquire;
+use crate::callbacks::Callbacks;
+use crate::clock::SystemClock;
+use crate::driver::{self, Sockets};
+use crate::entropy::SystemEntropy;
+use crate::events::Events;
+use crate::wait::wait;
+use alloc::sync::Arc;
+use core::fmt;
+use core::time::Duration;
+use redlock_core::handoff::{AcquireOptions, BuildError, Clock, DEFAULT_FEED, Environment, Hub};
+use redlock_core::{Config, ConfigBuilder, Instant, Node, NodeStatus};
+
+/// A client of N nodes. Cheap to clone; clones are the same client.
+///
+/// It has connections to all its nodes, a thread that reads from them, and one for callbacks. When the last clone is gone
+/// and the last guard, it closes in the background; [`close`](Self::close) waits for that.
+#[derive(Clone, Debug)]
+pub struct Redlock {
+    hub: Hub<Sockets>,
+}
+
+impl Redlock {
+    /// Connects to these nodes, with the defaults, and waits for a quorum of them.
+    ///
+    /// # Errors
+    ///
+    /// See [`Builder::connect`].
+    pub fn connect<N: Into<Node>>(nodes: impl IntoIterator<Item = N>) -> Result<Self, BuildError> {
+        Self::builder().nodes(nodes).connect()
+    }
+
+    /// A client to be configured.
+    pub fn builder() -> Builder {
+        Builder { config: Config::builder(), clock: Arc::new(SystemClock) }
+    }
+
+    pub(crate) const fn hub(&self) -> &Hub<Sockets> {
+        &self.hub
+    }
+
+    /// Acquires a lock: any name, as text or as bytes. Started by [`Acquire::lock`] or [`Acquire::hold`].
+    pub fn acquire(&self, resource: impl AsRef<[u8]>) -> Acquire<'_> {
+        Acquire::new(self, AcquireOptions::one(resource))
+    }
+
+    /// Acquires a lock if it is free: exactly one round, a wait of zero.
+    pub fn try_acquire(&self, resource: impl AsRef<[u8]>) -> Acquire<'_> {
+        self.acquire(resource).wait(Duration::ZERO)
+    }
+
+    /// Acquires several resources as one lock, all or none on each node.
+    pub fn acquire_all(&self, resources: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Acquire<'_> {
+        Acquire::new(self, AcquireOptions::all(resources))
+    }
+
+    /// How the nodes stand, in the order in which they were given.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeStatus> {
+        self.hub.nodes()
+    }
+
+    /// What happens from now on: locks acquired, renewed, lost; nodes up and down.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        self.events_with_capacity(DEFAULT_FEED)
+    }
+
+    /// The same, with room for so many events that nobody has taken yet.
+    #[must_use]
+    pub fn events_with_capacity(&self, capacity: usize) -> Events {
+        Events::new(self.hub.subscribe(capacity), self.hub.shared().clone())
+    }
+
+    /// The client's clock, by which [`Guard::valid_until`](crate::Guard::valid_until) counts.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.hub.shared().now()
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        self.hub.shared().config()
+    }
+
+    /// Releases every lock that is held, calls off what is pending, and closes all connections; for all clones. Waits for
+    /// the nodes' answers, at most for one node timeout.
+    pub fn close(&self) {
+        wait(self.hub.close());
+    }
+
+    /// Whether it is closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.hub.is_closed()
+    }
+}
+
+/// Makes a [`Redlock`].
+#[derive(Clone)]
+#[must_use = "no client is made before `connect` or `connect_lazy`"]
+pub struct Builder {
+    config: ConfigBuilder,
+    clock: Arc<dyn Clock>,
+}
+
+impl Builder {
+    redlock_core::__config_methods!();
+
+    /// Another clock than the [system's](SystemClock). Waits still last as long as the system's timers say, which are looked
+    /// at once a second at least while there is anything to do.
+    pub fn clock(self, clock: impl Clock + 'static) -> Self {
+        Self { clock: Arc::new(clock), ..self }
+    }
+
+    /// Connects, and waits for a quorum of nodes; the others go on in the background (R27).
+    ///
+    /// # Errors
+    ///
+    /// The configuration cannot be used, the system refuses a thread or a descriptor, or no quorum of nodes can be had, or
+    /// not within the connect timeout: then with the reason of each.
+    pub fn connect(self) -> Result<Redlock, BuildError> {
+        let redlock = self.connect_lazy()?;
+        match wait(redlock.hub.connect()) {
+            Ok(()) => Ok(redlock),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Starts to connect, and returns at once. What is acquired before a quorum is connected is sent as soon as the
+    /// handshakes end.
+    ///
+    /// # Errors
+    ///
+    /// The configuration cannot be used, or the system refuses a thread or a descriptor.
+    pub fn connect_lazy(self) -> Result<Redlock, BuildError> {
+        let config = self.config.build()?;
+        if let Some(node) = config.nodes().iter().find(|node| node.address().is_tls()) {
+            return Err(BuildError::TlsUnsupported { address: node.address().to_string() });
+        }
+        let system = |error: std::io::Error| BuildError::System(error.to_string());
+        let (reactor, sockets) = driver::new(&config).map_err(system)?;
+        let environment = Environment {
+            clock: Box::new(self.clock),
+            entropy: Box::new(SystemEntropy),
+            callbacks: Box::new(Callbacks::start().map_err(system)?),
+        };
+        let hub = Hub::new(config, environment, sockets);
+        reactor.start(hub.shared().clone()).map_err(system)?;
+        Ok(Redlock { hub })
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+// What users rely on without saying so.
+const _: () = {
+    const fn shared<T: Clone + Send + Sync + 'static>() {}
+    const fn sent<T: Send + Sync>() {}
+    shared::<Redlock>();
+    sent::<crate::Guard>();
+    sent::<Builder>();
+};

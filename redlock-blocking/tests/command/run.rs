@@ -1,0 +1,261 @@
+//! `redlock run`, as long as nothing goes wrong with the lock: exit codes, environment, signals.
+
+use core::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::support::{Fleet, Running, outcome, redlock, until};
+
+#[test]
+fn the_exit_code_is_that_of_the_command() {
+    let fleet = Fleet::new();
+    for code in [0, 1, 7, 64, 255] {
+        let mut command = fleet.run("job -- sh -c");
+        command.arg(format!("exit {code}"));
+        let outcome = outcome(command);
+        assert_eq!(outcome.code, Some(code), "{outcome:?}");
+        assert_eq!(outcome.stderr, "", "nothing to say when all is well");
+        until("the release", || fleet.is_free("job"));
+    }
+}
+
+#[test]
+fn death_by_a_signal_is_128_and_its_number() {
+    let fleet = Fleet::new();
+    for (name, number) in [("KILL", 9), ("TERM", 15), ("SEGV", 11)] {
+        let mut command = fleet.run("job -- sh -c");
+        command.arg(format!("ulimit -c 0; kill -{name} $$"));
+        assert_eq!(outcome(command).code, Some(128 + number), "{name}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_64_before_anything_is_connected() {
+    let dead = "--node redis://127.0.0.1:1";
+    for line in [
+        "",
+        "run",
+        "run job",
+        "run job -- true",
+        &format!("run {dead} job"),
+        &format!("run {dead} --ttl 5x job -- true"),
+        &format!("run {dead} --ttl 0 job -- true"),
+        &format!("run {dead} --ttl 2ms job -- true"),
+        &format!("run {dead} --ttl 9000h job -- true"),
+        &format!("run {dead} --ttl 10s --max-hold 5s job -- true"),
+        &format!("run {dead} --node-timeout 0 job -- true"),
+        &format!("run {dead} --node REDIS://127.0.0.1:1/3 job -- true"),
+        &format!("run {dead} --client-name \u{e4} job -- true"),
+        "run --node http://127.0.0.1 job -- true",
+        "run --node redis://127.0.0.1:99999 job -- true",
+    ] {
+        let outcome = outcome(redlock(line));
+        assert_eq!(outcome.code, Some(64), "{line}: {outcome:?}");
+        assert!(!outcome.stderr.is_empty(), "{line}");
+        if !line.is_empty() {
+            assert!(outcome.stderr.starts_with("redlock: "), "{line}: {outcome:?}");
+            assert_eq!(outcome.stderr.lines().count(), 1, "{line}: {outcome:?}");
+        }
+    }
+    let mut command = redlock("run");
+    command.args([dead, "", "--", "true"]);
+    assert_eq!(outcome(command).code, Some(64), "an empty resource");
+    let mut command = redlock("run job -- true");
+    command.env("REDLOCK_NODES", "redis://10.0.0.1,,redis://10.0.0.2");
+    assert_eq!(outcome(command).code, Some(64), "an empty entry");
+}
+
+#[test]
+fn help_and_version_are_no_failure() {
+    for line in ["--help", "-h", "--version", "run --help", "nodes --help", "demo --help"] {
+        let outcome = outcome(redlock(line));
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{line}");
+        assert!(!outcome.stdout.is_empty(), "{line}");
+    }
+    let help = outcome(redlock("run --help")).stdout;
+    for word in ["REDLOCK_NODES", "REDLOCK_RESOURCE", "64", "69", "70", "75", "126", "127", "Examples"] {
+        assert!(help.contains(word), "{word} is not explained");
+    }
+}
+
+#[test]
+fn a_secret_is_not_repeated() {
+    let outcome = outcome(redlock("run --node redis://:hunter2@127.0.0.1:1/x job -- true"));
+    assert_eq!(outcome.code, Some(64));
+    assert!(!outcome.stderr.contains("hunter2"), "{outcome:?}");
+}
+
+#[test]
+fn what_cannot_be_run_is_126_or_127_and_the_lock_is_given_back() {
+    let fleet = Fleet::new();
+    for (program, code) in
+        [("/no/such/program", 127), ("no-such-program-either", 127), ("/", 126), (concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), 126)]
+    {
+        let outcome = outcome(fleet.run(&format!("job -- {program}")));
+        assert_eq!(outcome.code, Some(code), "{outcome:?}");
+        assert!(outcome.stderr.contains(program), "{outcome:?}");
+        until("the release", || fleet.is_free("job"));
+    }
+}
+
+#[test]
+fn without_a_quorum_it_is_69_at_once() {
+    let fleet = Fleet::new();
+    for node in &fleet.nodes[..3] {
+        node.kill();
+    }
+    let outcome = outcome(fleet.run("job -- true"));
+    assert_eq!(outcome.code, Some(69), "{outcome:?}");
+    assert!(outcome.took < Duration::from_secs(2), "{outcome:?}");
+    for node in &fleet.nodes[..3] {
+        assert!(outcome.stderr.contains(&node.addr().to_string()), "{outcome:?}");
+    }
+}
+
+#[test]
+fn with_a_minority_dead_it_works() {
+    let fleet = Fleet::new();
+    for node in &fleet.nodes[..2] {
+        node.kill();
+    }
+    assert_eq!(outcome(fleet.run("job -- true")).code, Some(0));
+}
+
+#[test]
+fn nodes_that_say_nothing_are_69_when_the_wait_is_over() {
+    let fleet = Fleet::new();
+    for node in &fleet.nodes[..3] {
+        node.freeze();
+    }
+    let outcome = outcome(fleet.run("--wait 1s job -- true"));
+    assert_eq!(outcome.code, Some(69), "{outcome:?}");
+    assert!(outcome.took >= Duration::from_secs(1), "{outcome:?}");
+}
+
+#[test]
+fn a_lock_that_is_held_is_75_when_the_wait_is_over() {
+    let fleet = Fleet::new();
+    fleet.occupy("job");
+    for (wait, least) in [("0", 0), ("300ms", 300)] {
+        let outcome = outcome(fleet.run(&format!("--wait {wait} job -- true")));
+        assert_eq!(outcome.code, Some(75), "{outcome:?}");
+        assert!(outcome.took >= Duration::from_millis(least), "{outcome:?}");
+        assert!(outcome.stderr.contains("job"), "{outcome:?}");
+    }
+    assert!(fleet.values("job").iter().all(|value| value.as_deref() == Some(b"rival")), "and is left alone");
+}
+
+#[test]
+fn who_waits_gets_it_when_it_is_free() {
+    let fleet = Fleet::new();
+    fleet.occupy("job");
+    let running = Running::start(fleet.run("--wait forever job -- true"));
+    // It has asked, and was refused.
+    let has_asked = |node: &redlock_core::sim::TcpNode| {
+        node.with(|server, _| server.log().iter().any(|entry| entry.is("SET job")))
+    };
+    until("the first try", || fleet.nodes.iter().all(has_asked));
+    fleet.delete("job", 5);
+    assert_eq!(running.finish().code, Some(0));
+}
+
+#[test]
+fn all_nodes_hold_one_token_meanwhile_and_none_after() {
+    let fleet = Fleet::new();
+    let mut command = fleet.run("--ttl 20s --client-name tester --key-prefix locks: job -- sh -c");
+    command.arg("echo up; exec sleep 100");
+    let mut running = Running::start(command);
+    assert_eq!(running.line(), "up");
+    until("all five", || fleet.values("locks:job").iter().all(Option::is_some));
+    let values = fleet.values("locks:job");
+    assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
+    assert!(values[0].as_deref().unwrap().ends_with(b":tester"));
+    assert!(fleet.left("locks:job").iter().all(|left| *left > Duration::from_secs(10)));
+    running.signal(Signal::TERM);
+    assert_eq!(running.finish().code, Some(128 + 15));
+    until("the release", || fleet.is_free("locks:job"));
+}
+
+#[test]
+fn it_is_renewed_for_longer_than_its_ttl() {
+    let fleet = Fleet::new();
+    let mut command = fleet.run("--ttl 600ms job -- sh -c");
+    command.arg("sleep 1.5; exit 5");
+    let outcome = outcome(command);
+    assert_eq!(outcome.code, Some(5), "{outcome:?}");
+}
+
+#[test]
+fn the_command_knows_the_resource() {
+    let fleet = Fleet::new();
+    let mut command = fleet.run("");
+    command.args(["a name, with blanks", "--", "sh", "-c", "printf %s \"$REDLOCK_RESOURCE\""]);
+    assert_eq!(outcome(command).stdout, "a name, with blanks");
+}
+
+#[test]
+fn arguments_are_left_as_they_are() {
+    let fleet = Fleet::new();
+    let mut command = fleet.run("job -- printf");
+    command.args(["[%s]", "--wait", "-x", "", "a b", "--"]);
+    assert_eq!(outcome(command).stdout, "[--wait][-x][][a b][--]");
+}
+
+#[test]
+fn signals_are_passed_on() {
+    let fleet = Fleet::new();
+    let mut command = fleet.run("job -- sh -c");
+    command.arg(
+        "for s in HUP INT QUIT USR1 USR2; do trap \"echo $s\" $s; done; trap 'echo TERM; exit 3' TERM; \
+         echo ready; while :; do sleep 0.02; done",
+    );
+    let mut running = Running::start(command);
+    assert_eq!(running.line(), "ready");
+    for (signal, name) in [
+        (Signal::HUP, "HUP"),
+        (Signal::INT, "INT"),
+        (Signal::QUIT, "QUIT"),
+        (Signal::USR1, "USR1"),
+        (Signal::USR2, "USR2"),
+        (Signal::TERM, "TERM"),
+    ] {
+        running.signal(signal);
+        assert_eq!(running.line(), name);
+    }
+    let outcome = running.finish();
+    assert_eq!(outcome.code, Some(3), "{outcome:?}");
+    assert!(!outcome.stderr.contains("redlock"), "a signal is no loss of the lock: {outcome:?}");
+    until("the release", || fleet.is_free("job"));
+}
+
+#[test]
+fn a_signal_during_the_wait_ends_it_and_leaves_nothing() {
+    let fleet = Fleet::new();
+    fleet.occupy("job");
+    fleet.delete("job", 2);
+    let running = Running::start(fleet.run("--wait forever job -- true"));
+    let has_asked = |node: &redlock_core::sim::TcpNode| {
+        node.with(|server, _| server.log().iter().any(|entry| entry.is("SET job")))
+    };
+    until("the first try", || fleet.nodes.iter().all(has_asked));
+    running.signal(Signal::INT);
+    let outcome = running.finish();
+    assert_eq!(outcome.code, Some(128 + 2), "{outcome:?}");
+    until("the clean-up", || fleet.values("job")[..2].iter().all(Option::is_none));
+}
+
+#[test]
+fn what_was_ignored_before_stays_ignored() {
+    let fleet = Fleet::new();
+    // `nohup` in the shell's own words.
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_redlock")]);
+    command.args(["run", "job", "--", "sh", "-c", "echo up; kill -HUP $PPID $$; echo alive"]);
+    command.env("REDLOCK_NODES", fleet.urls());
+    command
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let outcome = outcome(command);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), "up\nalive\n"), "{outcome:?}");
+}

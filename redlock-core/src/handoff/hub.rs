@@ -1,0 +1,571 @@
+//! One engine, everyone who asks something of it, and the driver that does what it wants.
+
+use super::after::After;
+use super::cell::{Ended, LockCell, Now};
+use super::environment::{CallbackRunner, Clock, Entropy, Environment};
+use super::feed::{Feed, Subscription};
+use super::options::{AcquireOptions, resource_text};
+use super::pending::{Acquiring, Closing, Connecting};
+use super::sync::{Arc, AtomicUsize, Mutex, Ordering, lock};
+use crate::address::Address;
+use crate::client::{Client, NodeState, NodeStatus};
+use crate::config::Config;
+use crate::error::{AcquireError, AcquireErrorKind, ConnectError, ExtendError, ExtendErrorKind};
+use crate::event::{DisconnectReason, Event, LostReason, Output, ReleaseOutcome};
+use crate::ids::{ConnectionId, LockId, NodeId, OperationId};
+use crate::time::Instant;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::fmt;
+use core::task::Waker;
+use core::time::Duration;
+
+/// While there is anything to do, no driver sleeps longer than this: the timers of most systems stop while the machine is
+/// suspended, and the clock must be read soon after that (R13).
+pub const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// Does what the engine wants. Called with the hub's mutex held, on whichever thread made the engine want it: it must not
+/// block, and must not call the hub.
+pub trait Driver: Send {
+    /// Starts to make a connection. That it stands, or that it cannot be made, is told to the engine in a later
+    /// [turn](Shared::turn).
+    ///
+    /// # Errors
+    ///
+    /// It is known at once that it cannot be made.
+    fn connect(
+        &mut self,
+        connection: ConnectionId,
+        address: &Arc<Address>,
+        now: Instant,
+    ) -> Result<(), DisconnectReason>;
+
+    /// Writes, or keeps what cannot be written yet. A broken connection is told in a later turn, after what can still be
+    /// read from it.
+    fn transmit(&mut self, connection: ConnectionId, payload: Bytes);
+
+    /// Closes a connection, or gives up making it.
+    fn disconnect(&mut self, connection: ConnectionId);
+
+    /// When the next [turn](Shared::turn) is due if nothing else happens; said at the end of each turn.
+    fn arm(&mut self, at: Option<Instant>, now: Instant);
+
+    /// The engine is closed and its connections are: no turn is needed any more.
+    fn close(&mut self);
+}
+
+/// One client, as those see it who drive it; [`Hub`] is the same for those who use it.
+pub struct Shared<D> {
+    inner: Arc<Inner<D>>,
+}
+
+struct Inner<D> {
+    config: Config,
+    clock: Box<dyn Clock>,
+    entropy: Box<dyn Entropy>,
+    callbacks: Box<dyn CallbackRunner>,
+    /// The process that made it: a forked child has its memory, but not its threads, and must not touch its sockets.
+    process: u32,
+    /// Live [`Hub`]s.
+    users: AtomicUsize,
+    state: Mutex<State<D>>,
+}
+
+/// What the mutex guards.
+pub(super) struct State<D> {
+    pub(super) client: Client,
+    driver: D,
+    waiting: BTreeMap<OperationId, Slot>,
+    cells: BTreeMap<LockId, Arc<LockCell>>,
+    feeds: Vec<Arc<Feed>>,
+    closing: BTreeMap<u64, Waker>,
+    next_closing: u64,
+    is_closed: bool,
+    /// The clock, for callbacks that are told what is left.
+    now: Now,
+}
+
+/// Who waits for an operation, and its answer once that is there.
+#[derive(Default)]
+pub(super) struct Slot {
+    waker: Option<Waker>,
+    answer: Option<Answer>,
+    /// What an acquire asked for.
+    resources: Vec<Bytes>,
+}
+
+/// The answer to an operation.
+pub(super) enum Answer {
+    Acquire(Result<Arc<LockCell>, AcquireError>),
+    Extend(Result<Instant, ExtendError>),
+    Release(ReleaseOutcome),
+    Connect(Result<(), ConnectError>),
+}
+
+/// The engine and its driver, for the length of one call into them.
+#[derive(Debug)]
+pub struct Turn<'a, D> {
+    /// The engine.
+    pub client: &'a mut Client,
+    /// The driver.
+    pub driver: &'a mut D,
+    clock: &'a dyn Clock,
+}
+
+impl<D> Turn<'_, D> {
+    /// Reads the clock: after a wait or a read returned, before its result is handed to the engine.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+}
+
+impl fmt::Debug for dyn Clock + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.now().fmt(f)
+    }
+}
+
+impl<D> Clone for Shared<D> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<D> fmt::Debug for Shared<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("config", &self.inner.config).finish_non_exhaustive()
+    }
+}
+
+impl<D> Shared<D> {
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    /// Reads the clock.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.inner.clock.now()
+    }
+
+    /// Whether this is a forked child of the process that made the client. Nothing may be touched then: another thread may
+    /// have held the mutex when the process was forked, and the sockets are the parent's.
+    #[must_use]
+    pub fn is_forked(&self) -> bool {
+        std::process::id() != self.inner.process
+    }
+}
+
+impl<D: Driver> Shared<D> {
+    /// Runs `work` on the engine and its driver, then carries out what the engine wants, and after that, with the mutex
+    /// free again, wakes and calls whom it concerns. `None` in a forked child, with nothing done.
+    ///
+    /// `work` must drain no output.
+    pub fn turn<R>(&self, work: impl FnOnce(&mut Turn<'_, D>) -> R) -> Option<R> {
+        let clock = &*self.inner.clock;
+        self.with(|state, _, _| {
+            work(&mut Turn { client: &mut state.client, driver: &mut state.driver, clock })
+        })
+    }
+
+    /// The same for the calls of this module. The clock is read when the mutex is had: what waited for it is not younger.
+    pub(super) fn with<R>(&self, work: impl FnOnce(&mut State<D>, Instant, &mut After) -> R) -> Option<R> {
+        if self.is_forked() {
+            return None;
+        }
+        let mut after = After::default();
+        let mut state = lock(&self.inner.state);
+        let now = self.inner.clock.now();
+        let result = work(&mut state, now, &mut after);
+        state.settle(now, &mut after);
+        drop(state);
+        after.run(&*self.inner.callbacks);
+        Some(result)
+    }
+
+    /// As [`with`](Self::with), for calls that move nothing in the engine.
+    pub(super) fn peek<R>(&self, work: impl FnOnce(&mut State<D>, &mut After) -> R) -> Option<R> {
+        if self.is_forked() {
+            return None;
+        }
+        let mut after = After::default();
+        let result = work(&mut lock(&self.inner.state), &mut after);
+        after.run(&*self.inner.callbacks);
+        Some(result)
+    }
+}
+
+/// One client, as its users have it: the last one that is dropped, guards and pending operations counted, closes it.
+pub struct Hub<D: Driver> {
+    shared: Shared<D>,
+}
+
+impl<D: Driver> Hub<D> {
+    /// A client with these nodes; the driver is told to connect to them before this returns.
+    pub fn new(config: Config, environment: Environment, driver: D) -> Self {
+        let Environment { clock, entropy, callbacks } = environment;
+        let clock = Arc::new(clock);
+        let now = clock.now();
+        // Jitter only: where there is no entropy, acquiring will say so.
+        let seed = entropy.draw().map_or(now.as_nanos(), |bytes| {
+            bytes.iter().fold(0, |seed: u64, byte| seed.rotate_left(8) ^ u64::from(*byte))
+        });
+        let state = State {
+            client: Client::new(config.clone(), seed, now),
+            driver,
+            waiting: BTreeMap::new(),
+            cells: BTreeMap::new(),
+            feeds: Vec::new(),
+            closing: BTreeMap::new(),
+            next_closing: 0,
+            is_closed: false,
+            now: {
+                let clock = Arc::clone(&clock);
+                Arc::new(move || clock.now())
+            },
+        };
+        let inner = Inner {
+            config,
+            clock: Box::new(clock),
+            entropy,
+            callbacks,
+            process: std::process::id(),
+            users: AtomicUsize::new(1),
+            state: Mutex::new(state),
+        };
+        let hub = Self { shared: Shared { inner: Arc::new(inner) } };
+        hub.shared.turn(|_| ());
+        hub
+    }
+
+    /// The same client for those who drive it.
+    #[must_use]
+    pub const fn shared(&self) -> &Shared<D> {
+        &self.shared
+    }
+
+    /// Starts to acquire.
+    pub fn acquire(&self, options: &AcquireOptions) -> Acquiring<D> {
+        let entropy = match self.shared.inner.entropy.draw() {
+            Ok(entropy) => entropy,
+            Err(detail) => return Acquiring::failed(self, options, AcquireErrorKind::NoEntropy(detail)),
+        };
+        let started = self.shared.with(|state, now, _| {
+            let operation = state.client.acquire(options.request(entropy), now);
+            state
+                .waiting
+                .insert(operation, Slot { resources: options.resources().to_vec(), ..Slot::default() });
+            operation
+        });
+        match started {
+            Some(operation) => Acquiring::started(self, operation),
+            None => Acquiring::failed(self, options, AcquireErrorKind::Closed),
+        }
+    }
+
+    /// Asks to be told when a quorum of nodes is ready, or cannot be had, within the configured connect timeout (R27).
+    pub fn connect(&self) -> Connecting<D> {
+        let timeout = self.shared.config().connect_timeout();
+        let started = self.shared.with(|state, now, _| {
+            let operation = state.client.connect(timeout, now);
+            state.waiting.insert(operation, Slot::default());
+            operation
+        });
+        Connecting::new(self, started)
+    }
+
+    /// Closes: releases what is held, calls off what is pending, then ends all connections. The answer is waited for, not
+    /// the start: that is made here.
+    pub fn close(&self) -> Closing<D> {
+        self.shared.with(|state, now, _| state.client.close(now));
+        Closing::new(self)
+    }
+
+    /// How the nodes stand, in the order of the configuration.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeStatus> {
+        let ids = || (0..=u8::MAX).map(NodeId::new).zip(self.shared.config().nodes());
+        let known = |state: &mut State<D>| ids().filter_map(|(node, _)| state.client.node(node)).collect();
+        self.shared.peek(|state, _| known(state)).unwrap_or_else(|| {
+            let closed = |(node, config): (NodeId, &crate::config::NodeConfig)| NodeStatus {
+                node,
+                address: config.address().to_string().into(),
+                state: NodeState::Closed,
+                server: None,
+                run_id: None,
+                in_flight: 0,
+            };
+            ids().map(closed).collect()
+        })
+    }
+
+    /// All events from now on, of which at most `capacity` wait.
+    #[must_use]
+    pub fn subscribe(&self, capacity: usize) -> Subscription {
+        let feed = self.shared.peek(|state, _| {
+            let feed = Arc::new(Feed::new(capacity, state.is_closed));
+            state.feeds.push(Arc::clone(&feed));
+            feed
+        });
+        let feed = feed.unwrap_or_else(|| Arc::new(Feed::new(capacity, true)));
+        Subscription::new(feed, self.shared.inner.process)
+    }
+
+    /// Whether it is closed for good, or belongs to another process.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.shared.peek(|state, _| state.is_closed).unwrap_or(true)
+    }
+}
+
+impl<D: Driver> Clone for Hub<D> {
+    fn clone(&self) -> Self {
+        self.shared.inner.users.fetch_add(1, Ordering::Relaxed);
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<D: Driver> Drop for Hub<D> {
+    fn drop(&mut self) {
+        if self.shared.inner.users.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.shared.with(|state, now, _| state.client.close(now));
+        }
+    }
+}
+
+impl<D: Driver> fmt::Debug for Hub<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub").field("config", self.shared.config()).finish_non_exhaustive()
+    }
+}
+
+impl<D: Driver> State<D> {
+    /// Does what the engine wants until it wants nothing more.
+    fn settle(&mut self, now: Instant, after: &mut After) {
+        while let Some(output) = self.client.poll_output() {
+            match output {
+                Output::Connect { connection, address } => {
+                    if let Err(reason) = self.driver.connect(connection, &address, now) {
+                        self.client.handle_disconnected(connection, reason, now);
+                    }
+                }
+                Output::Transmit { connection, payload } => self.driver.transmit(connection, payload),
+                Output::Disconnect { connection } => self.driver.disconnect(connection),
+                Output::Event(event) => self.on_event(event, now, after),
+            }
+        }
+        let due = self.client.poll_timeout().map(|deadline| deadline.at);
+        let longest = (!self.client.is_idle()).then(|| now.saturating_add(LONGEST_SLEEP));
+        self.driver.arm(due.into_iter().chain(longest).min(), now);
+    }
+
+    fn on_event(&mut self, event: Event, now: Instant, after: &mut After) {
+        self.feeds.retain(|feed| match feed.push(&event) {
+            Some(waker) => {
+                after.wake(waker);
+                true
+            }
+            None => false,
+        });
+        match event {
+            Event::Acquired { operation, lock, deadline } => {
+                self.on_acquired(operation, lock, deadline, now, after)
+            }
+            Event::AcquireFailed { operation, error } => {
+                self.answer(operation, Answer::Acquire(Err(error)), after)
+            }
+            Event::Extended { operation, lock, deadline } => {
+                let cell = self.cells.get(&lock).map(Arc::clone);
+                let answer = if self.move_deadline(lock, deadline, now, after) {
+                    Ok(deadline)
+                } else {
+                    let resource = cell.map(|cell| resource_text(cell.resources())).unwrap_or_default();
+                    let (kind, elapsed) = (ExtendErrorKind::Lost(LostReason::Expired), Duration::ZERO);
+                    Err(ExtendError { kind, resource, elapsed, nodes: Vec::new() })
+                };
+                self.answer(operation, Answer::Extend(answer), after);
+            }
+            Event::ExtendFailed { operation, error, .. } => {
+                self.answer(operation, Answer::Extend(Err(error)), after);
+            }
+            Event::Released { operation, outcome, .. } => {
+                self.answer(operation, Answer::Release(outcome), after)
+            }
+            Event::Connected { operation } => self.answer(operation, Answer::Connect(Ok(())), after),
+            Event::ConnectFailed { operation, error } => {
+                self.answer(operation, Answer::Connect(Err(error)), after)
+            }
+            Event::Renewed { lock, deadline, .. } | Event::DeadlineMoved { lock, deadline } => {
+                self.move_deadline(lock, deadline, now, after);
+            }
+            Event::Expiring { lock, deadline } => {
+                if let Some(cell) = self.cells.get(&lock) {
+                    cell.expiring(deadline, &self.now, after);
+                }
+            }
+            Event::Lost { lock, reason } => {
+                if let Some(cell) = self.cells.remove(&lock) {
+                    cell.end(Ended::Lost(reason), after);
+                }
+            }
+            Event::Closed => {
+                self.is_closed = true;
+                self.driver.close();
+                for (_, waker) in core::mem::take(&mut self.closing) {
+                    after.wake(Some(waker));
+                }
+            }
+            Event::RenewalFailed { .. }
+            | Event::Repaired { .. }
+            | Event::AliasSuspected { .. }
+            | Event::NodeUp { .. }
+            | Event::NodeDown { .. }
+            | Event::IdentityUnknown { .. }
+            | Event::NodeRestarted { .. } => {}
+        }
+    }
+
+    fn on_acquired(
+        &mut self,
+        operation: OperationId,
+        lock: LockId,
+        deadline: Instant,
+        now: Instant,
+        after: &mut After,
+    ) {
+        let Some(slot) = self.waiting.get_mut(&operation) else {
+            // Nobody wants it.
+            let _unknown = self.client.release(lock, now);
+            return;
+        };
+        let cell = Arc::new(LockCell::new(lock, core::mem::take(&mut slot.resources), deadline));
+        self.cells.insert(lock, Arc::clone(&cell));
+        self.answer(operation, Answer::Acquire(Ok(cell)), after);
+    }
+
+    fn answer(&mut self, operation: OperationId, answer: Answer, after: &mut After) {
+        if let Some(slot) = self.waiting.get_mut(&operation) {
+            slot.answer = Some(answer);
+            after.wake(slot.waker.take());
+        }
+    }
+
+    /// Answers false where the lock was found expired by a handle before the engine could move its deadline: it is lost.
+    fn move_deadline(&mut self, lock: LockId, deadline: Instant, now: Instant, after: &mut After) -> bool {
+        let Some(cell) = self.cells.get(&lock) else { return false };
+        if cell.move_deadline(deadline) {
+            return true;
+        }
+        cell.end(Ended::Lost(LostReason::Expired), after);
+        self.cells.remove(&lock);
+        let _unknown = self.client.release(lock, now);
+        false
+    }
+
+    // ---- what the pending operations and the handles of this module do ----
+
+    /// Names an operation that somebody waits for.
+    pub(super) fn wait_for(&mut self, operation: OperationId) {
+        self.waiting.insert(operation, Slot::default());
+    }
+
+    /// The answer, or `waker` is kept to be woken for it. What has to be dropped, after the mutex, comes back.
+    pub(super) fn poll_answer(
+        &mut self,
+        operation: OperationId,
+        waker: Waker,
+    ) -> (Option<Answer>, Option<Waker>) {
+        match self.waiting.get_mut(&operation) {
+            None => (None, Some(waker)),
+            Some(slot) if slot.answer.is_some() => {
+                let slot = self.waiting.remove(&operation).unwrap_or_default();
+                (slot.answer, slot.waker.or(Some(waker)))
+            }
+            Some(slot) => (None, slot.waker.replace(waker)),
+        }
+    }
+
+    /// Nobody waits any more. A release goes on; anything else is called off, and what it got is given back (R20).
+    pub(super) fn abandon(&mut self, operation: OperationId, now: Instant, after: &mut After) {
+        let Some(slot) = self.waiting.remove(&operation) else { return };
+        match slot.answer {
+            Some(Answer::Acquire(Ok(cell))) => self.give_up(&cell, now, after),
+            Some(Answer::Acquire(Err(_)) | Answer::Extend(_) | Answer::Release(_) | Answer::Connect(_)) => {}
+            None => self.client.cancel(operation, now),
+        }
+        if let Some(waker) = slot.waker {
+            after.discard(waker);
+        }
+    }
+
+    /// Nobody wants to know what the operation answers; it goes on.
+    pub(super) fn forget(&mut self, operation: OperationId, after: &mut After) {
+        if let Some(waker) = self.waiting.remove(&operation).and_then(|slot| slot.waker) {
+            after.discard(waker);
+        }
+    }
+
+    /// The last handle is gone.
+    pub(super) fn give_up(&mut self, cell: &LockCell, now: Instant, after: &mut After) {
+        if cell.ended().is_none() {
+            self.cells.remove(&cell.lock());
+            // A lock that the engine does not know any more is gone already.
+            let _unknown = self.client.release(cell.lock(), now);
+            cell.end(Ended::Released, after);
+        }
+    }
+
+    /// The last handle asks for its release: an operation to wait for, or what is known without asking.
+    pub(super) fn release(
+        &mut self,
+        cell: &LockCell,
+        now: Instant,
+        after: &mut After,
+    ) -> Result<OperationId, Option<ReleaseOutcome>> {
+        match cell.ended() {
+            Some(Ended::Lost(LostReason::Closed)) => return Err(None),
+            Some(Ended::Lost(LostReason::Expired) | Ended::Released) => {
+                return Err(Some(ReleaseOutcome::Expired));
+            }
+            Some(Ended::Lost(LostReason::TokenGone | LostReason::DuplicateNode)) => {
+                return Err(Some(ReleaseOutcome::NotMine));
+            }
+            None => {}
+        }
+        self.cells.remove(&cell.lock());
+        cell.end(Ended::Released, after);
+        match self.client.release(cell.lock(), now) {
+            Ok(operation) => {
+                self.wait_for(operation);
+                Ok(operation)
+            }
+            Err(_) => Err(Some(ReleaseOutcome::Expired)),
+        }
+    }
+
+    /// Whether it is closed; else `waker` is kept under a name, in the place of `old`.
+    pub(super) fn poll_closed(&mut self, old: &mut Option<u64>, waker: Waker) -> (bool, Option<Waker>) {
+        if self.is_closed {
+            return (true, Some(waker));
+        }
+        let id = *old.get_or_insert_with(|| {
+            self.next_closing = self.next_closing.wrapping_add(1);
+            self.next_closing
+        });
+        (false, self.closing.insert(id, waker))
+    }
+
+    pub(super) fn forget_closing(&mut self, id: u64) -> Option<Waker> {
+        self.closing.remove(&id)
+    }
+
+    pub(super) const fn clock(&self) -> &Now {
+        &self.now
+    }
+}

@@ -1,0 +1,172 @@
+//! `connect`, and how nodes stand: R27.
+
+use crate::bench::*;
+use redlock_core::{ConnectError, DisconnectReason, Event, NodeFault, NodeOutcome, NodeState};
+
+fn connect(bench: &mut Bench, millis: u64) {
+    bench.client.connect(ms(millis), bench.now);
+    bench.drain();
+}
+
+fn refuse(bench: &mut Bench, node: u8) {
+    bench.cut_for(node, DisconnectReason::Refused(format!("10.0.0.{node}:6379: connection refused")));
+}
+
+fn failed(bench: &mut Bench) -> ConnectError {
+    match bench.one() {
+        Event::ConnectFailed { error, .. } => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn r27_resolves_as_soon_as_a_quorum_finished_its_handshake_the_others_go_on() {
+    let mut bench = Bench::cold(5);
+    connect(&mut bench, 5_000);
+    bench.up(4);
+    bench.up(0);
+    bench.nothing_told();
+    bench.at(30);
+    bench.accept(2);
+    bench.nothing_told();
+    bench.greet(2, REDIS_8_4);
+    assert!(matches!(bench.one(), Event::Connected { .. }));
+    bench.at(100);
+    bench.up(1);
+    bench.up(3);
+    bench.nothing_told();
+    assert!((0..5).all(|index| bench.client.node(node(index)).unwrap().state == NodeState::Ready));
+}
+
+#[test]
+fn r27_asked_when_a_quorum_is_ready_it_is_answered_at_once() {
+    let mut bench = Bench::new(3);
+    connect(&mut bench, 5_000);
+    assert!(matches!(bench.one(), Event::Connected { .. }));
+}
+
+#[test]
+fn r27_fails_as_soon_as_no_quorum_can_be_had_naming_each_reason() {
+    let mut bench = Bench::cold(3);
+    connect(&mut bench, 5_000);
+    bench.up(0);
+    refuse(&mut bench, 1);
+    bench.nothing_told();
+    bench.cut_for(2, DisconnectReason::Unresolvable("no such host".into()));
+    let error = failed(&mut bench);
+    assert_eq!((error.ready, error.needed, error.timed_out, error.closed), (1, 2, false, false));
+    assert_eq!(error.nodes.len(), 2, "those that are not ready");
+    let text = error.to_string();
+    for part in
+        ["1 of the 2 needed", "node1:6379", "10.0.0.1:6379: connection refused", "node2:6379", "no such host"]
+    {
+        assert!(text.contains(part), "{part} is not in: {text}");
+    }
+}
+
+#[test]
+fn r27_a_fatal_answer_is_final() {
+    let fatal: [&[&[u8]]; 3] = [
+        &[b"-NOAUTH HELLO must be called with the client already authenticated\r\n"],
+        &[b"HTTP/1.1 400 Bad Request\r\n"],
+        &[b"%1\r\n$4\r\nmode\r\n$7\r\ncluster\r\n", b"$0\r\n\r\n+PONG\r\n"],
+    ];
+    for answers in fatal {
+        let mut bench = Bench::cold(1);
+        connect(&mut bench, 5_000);
+        bench.accept(0);
+        answers.iter().for_each(|answer| bench.reply(0, answer));
+        let error = failed(&mut bench);
+        assert!(!error.timed_out && bench.now == at(0), "{error}");
+    }
+}
+
+#[test]
+fn r27_silence_is_not_final_and_ends_with_the_connect_timeout() {
+    let mut bench = Bench::cold(3);
+    connect(&mut bench, 5_000);
+    bench.up(0);
+    refuse(&mut bench, 1);
+    bench.accept(2); // and says nothing
+    bench.at(4_999);
+    bench.nothing_told();
+    bench.at(5_000);
+    let error = failed(&mut bench);
+    assert!(error.timed_out);
+    assert_eq!(error.elapsed, ms(5_000));
+    let silent = &error.nodes[1].outcome;
+    assert!(matches!(silent, NodeOutcome::Unsent(NodeFault::HandshakeTimeout(_))), "{silent:?}");
+}
+
+#[test]
+fn r27_what_passes_is_waited_for() {
+    // Loading, cut, a network error: none of them is final.
+    let mut bench = Bench::cold(3);
+    connect(&mut bench, 5_000);
+    bench.accept(0);
+    bench.reply(0, b"-LOADING Redis is loading the dataset in memory\r\n");
+    bench.accept(1);
+    bench.cut(1);
+    bench.cut_for(2, DisconnectReason::Io("host unreachable".into()));
+    bench.nothing_told();
+    for node in 0..2 {
+        bench.until_wanted(node);
+        bench.up(node);
+    }
+    assert!(matches!(bench.one(), Event::Connected { .. }));
+    assert!(bench.now < at(1_000));
+}
+
+#[test]
+fn r27_a_node_that_was_refused_before_and_is_ready_now_counts() {
+    let mut bench = Bench::cold(3);
+    refuse(&mut bench, 0);
+    connect(&mut bench, 5_000);
+    bench.up(1);
+    bench.until_wanted(0);
+    bench.up(0);
+    assert!(matches!(bench.one(), Event::Connected { .. }));
+}
+
+#[test]
+fn r27_lazily_means_not_to_ask() {
+    let mut bench = Bench::cold(3);
+    assert!((0..3).all(|node| bench.is_wanted(node)), "they are connected all the same");
+    (0..3).for_each(|node| refuse(&mut bench, node));
+    bench.nothing_told();
+}
+
+#[test]
+fn r27_every_nodes_state_can_be_seen_at_any_time() {
+    let mut bench = Bench::cold(2);
+    let state = |bench: &Bench, index| bench.client.node(node(index)).unwrap();
+    assert_eq!(state(&bench, 0).state, NodeState::Connecting(None));
+    assert_eq!(&*state(&bench, 0).address, "redis://node0:6379");
+    bench.up(0);
+    let up = state(&bench, 0);
+    assert_eq!((up.state, up.server.as_deref(), up.in_flight), (NodeState::Ready, Some("redis 8.4.0"), 0));
+    assert_eq!(up.run_id.unwrap().len(), 40);
+    refuse(&mut bench, 1);
+    assert!(
+        matches!(state(&bench, 1).state, NodeState::Down { fault: NodeFault::Refused(_), retry_at } if retry_at > at(0))
+    );
+    bench.until_wanted(1);
+    assert!(matches!(state(&bench, 1).state, NodeState::Connecting(Some(NodeFault::Refused(_)))));
+    assert!(bench.client.node(node(2)).is_none());
+    let mut bench = Bench::new(2);
+    bench.try_acquire("orders");
+    assert_eq!(state(&bench, 0).in_flight, 1);
+}
+
+#[test]
+fn r27_b39_the_same_reason_is_said_once() {
+    let mut bench = Bench::cold(1);
+    for _ in 0..20 {
+        bench.until_wanted(0);
+        refuse(&mut bench, 0);
+    }
+    assert_eq!(bench.notices().len(), 1);
+    bench.until_wanted(0);
+    bench.cut_for(0, DisconnectReason::Io("host unreachable".into()));
+    assert_eq!(bench.notices().len(), 1);
+}

@@ -1,0 +1,16 @@
+//! The model: states, actions, properties, the search, and the configurations.
+
+mod actions;
+mod configs;
+mod faults;
+mod properties;
+mod search;
+mod state;
+mod table;
+mod trace;
+
+pub use configs::{Model, Plan, Shown, deep_models, models};
+pub use faults::{Fault, Planted, planted};
+pub use properties::{Met, Property, Violation};
+pub use search::{Outcome, search};
+pub use trace::Trace;

@@ -1,0 +1,206 @@
+//! What must hold at every step.
+
+use super::coverage::Coverage;
+use super::timeline::{Lane, Timeline};
+use redlock_core::sim::World;
+use redlock_core::{Event, Instant, LockId, OperationId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// A lock.
+    Acquire,
+    /// More time.
+    Extend,
+    /// The end.
+    Release,
+}
+
+/// What the oracle knows of one client.
+#[derive(Debug, Default)]
+struct Known {
+    /// Pending operations, and by when, on the client's clock, they have to be answered.
+    pending: BTreeMap<OperationId, (Asked, Instant)>,
+    held: BTreeSet<LockId>,
+    ended: BTreeSet<LockId>,
+    grants: u64,
+    is_gone: bool,
+}
+
+/// Looks after every step, and remembers what it must.
+#[derive(Debug)]
+pub(super) struct Oracle {
+    resources: Vec<Vec<u8>>,
+    clients: Vec<Known>,
+    /// Whether exclusion is to be expected.
+    expects_exclusion: bool,
+    /// What was wrong.
+    pub(super) violations: Vec<String>,
+    /// What was seen.
+    pub(super) coverage: Coverage,
+}
+
+impl Oracle {
+    /// An oracle for so many clients that contend for these resources.
+    #[must_use]
+    pub(super) fn new(clients: usize, resources: Vec<Vec<u8>>, expects_exclusion: bool) -> Self {
+        let clients = (0..clients).map(|_| Known::default()).collect();
+        Self { resources, clients, expects_exclusion, violations: Vec::new(), coverage: Coverage::default() }
+    }
+
+    /// The client asked for something that has to be answered by then, on its own clock.
+    pub(super) fn asked(&mut self, client: usize, operation: OperationId, asked: Asked, until: Instant) {
+        if let Some(known) = self.clients.get_mut(client) {
+            known.pending.insert(operation, (asked, until));
+        }
+    }
+
+    /// The client's process has ended: nothing is answered any more.
+    pub(super) fn crashed(&mut self, client: usize) {
+        if let Some(known) = self.clients.get_mut(client) {
+            known.is_gone = true;
+            known.pending.clear();
+            known.held.clear();
+        }
+    }
+
+    /// A lock that the client holds, as far as its events say.
+    #[must_use]
+    pub(super) fn held(&self, client: usize) -> Option<LockId> {
+        self.clients.get(client).and_then(|known| known.held.first().copied())
+    }
+
+    /// How many locks the client was granted so far.
+    #[must_use]
+    pub(super) fn grants(&self, client: usize) -> u64 {
+        self.clients.get(client).map_or(0, |known| known.grants)
+    }
+
+    /// Something of the client that is pending.
+    #[must_use]
+    pub(super) fn pending(&self, client: usize) -> Option<OperationId> {
+        self.clients.get(client).and_then(|known| known.pending.keys().next().copied())
+    }
+
+    /// Whether the client waits for a lock.
+    #[must_use]
+    pub(super) fn is_acquiring(&self, client: usize) -> bool {
+        let asked = |known: &Known| known.pending.values().any(|(asked, _)| *asked == Asked::Acquire);
+        self.clients.get(client).is_some_and(asked)
+    }
+
+    /// The client releases the lock: not held from now on.
+    pub(super) fn released(&mut self, client: usize, lock: LockId) {
+        if let Some(known) = self.clients.get_mut(client) {
+            known.held.remove(&lock);
+            known.ended.insert(lock);
+        }
+    }
+
+    /// Looks at the world after a step.
+    pub(super) fn look(&mut self, world: &mut World, timeline: &mut Timeline) {
+        for client in 0..self.clients.len() {
+            for (at, event) in world.take_events(client) {
+                timeline.note(at, Lane::Client(client), || format!("{event:?}"));
+                self.coverage.note(&event);
+                self.on_event(client, &event);
+            }
+        }
+        self.check_exclusion(world);
+        self.check_expiry(world);
+        self.check_bounds(world);
+    }
+
+    fn on_event(&mut self, client: usize, event: &Event) {
+        let Some(known) = self.clients.get_mut(client) else { return };
+        let answered = match event {
+            Event::Acquired { operation, lock, .. } => {
+                known.held.insert(*lock);
+                known.grants += 1;
+                Some((*operation, Asked::Acquire))
+            }
+            Event::AcquireFailed { operation, .. } => Some((*operation, Asked::Acquire)),
+            Event::Extended { operation, .. } | Event::ExtendFailed { operation, .. } => {
+                Some((*operation, Asked::Extend))
+            }
+            Event::Released { operation, .. } => Some((*operation, Asked::Release)),
+            Event::Lost { lock, .. } => {
+                if !known.held.remove(lock) || !known.ended.insert(*lock) {
+                    self.violations
+                        .push(format!("R17: client {client} lost {lock:?} twice, or never had it"));
+                }
+                None
+            }
+            _ => None,
+        };
+        if let Some((operation, asked)) = answered
+            && known.pending.remove(&operation).map(|(asked, _)| asked) != Some(asked)
+        {
+            self.violations
+                .push(format!("client {client}: {operation:?} ended in a second event: {event:?}"));
+        }
+    }
+
+    /// At no instant do two clients believe in one lock.
+    fn check_exclusion(&mut self, world: &World) {
+        if !self.expects_exclusion {
+            return;
+        }
+        for resource in &self.resources {
+            let holders = world.holders(resource);
+            if holders.len() > 1 {
+                let name = String::from_utf8_lossy(resource);
+                self.violations.push(format!("two holders of {name} at {:?}: {holders:?}", world.now()));
+            }
+        }
+    }
+
+    /// No lock key is without an expiry, ever.
+    fn check_expiry(&mut self, world: &World) {
+        for (node, server) in world.servers().iter().enumerate() {
+            for resource in &self.resources {
+                if server.pttl(resource, world.now()) == Some(-1) {
+                    self.violations.push(format!("a key without expiry on node {node} at {:?}", world.now()));
+                }
+            }
+        }
+    }
+
+    /// Every operation is answered by its bound.
+    fn check_bounds(&mut self, world: &World) {
+        for (client, known) in self.clients.iter().enumerate() {
+            if known.is_gone || known.pending.is_empty() || world.is_paused(client) {
+                continue;
+            }
+            let now = world.local_now(client);
+            for (operation, (asked, until)) in &known.pending {
+                // The engine's timer is rounded to a nanosecond of its clock, the world's to one of its own.
+                if now > until.saturating_add(std::time::Duration::from_micros(1)) {
+                    let text = format!(
+                        "client {client}: {operation:?} ({asked:?}) is not answered by {until:?}; it is {now:?}, {:?}",
+                        world.now()
+                    );
+                    self.violations.push(text);
+                }
+            }
+        }
+    }
+
+    /// After quiet: nothing is pending, and no node holds a key.
+    pub(super) fn look_at_the_end(&mut self, world: &World) {
+        for (client, known) in self.clients.iter().enumerate() {
+            if !known.pending.is_empty() {
+                self.violations.push(format!("client {client} still waits for {:?}", known.pending));
+            }
+        }
+        for (node, server) in world.servers().iter().enumerate() {
+            for resource in &self.resources {
+                if let Some(left) = server.pttl(resource, world.now()) {
+                    let name = String::from_utf8_lossy(resource);
+                    self.violations.push(format!("node {node} still holds {name}, for {left} ms more"));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! One run: a world out of a seed, faults, then quiet.
+
+use super::coverage::Coverage;
+use super::dice::Dice;
+use super::oracle::{Asked, Oracle};
+use super::timeline::{Lane, Timeline};
+use redlock_core::sim::{Condition, Connects, Dialect, Direction, Flow, Link, Memory, World};
+use redlock_core::{Config, Instant, NodeId};
+use std::time::Duration;
+
+/// An assumption that is broken on purpose, to see that the oracle notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Breakage {
+    /// Nodes forget what they granted, and come back at once.
+    Forgetting,
+    /// Nodes' wall clocks jump forward.
+    ClockJumps,
+    /// Clients take half of the nodes for a quorum.
+    HalfQuorum,
+    /// Nodes' clocks run faster than the drift allows.
+    FastClocks,
+}
+
+/// How a run went.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was wrong; empty if nothing was.
+    pub violations: Vec<String>,
+    /// What was seen.
+    pub coverage: Coverage,
+    /// What happened, if it was to be kept.
+    pub timeline: Timeline,
+    /// Locks that were granted.
+    pub grants: u64,
+}
+
+/// What the seed has decided for the whole run.
+struct Plan {
+    nodes: usize,
+    clients: usize,
+    resources: Vec<String>,
+    ttl: Duration,
+    node_timeout: Duration,
+    late: Duration,
+    breakage: Option<Breakage>,
+    /// Somebody deletes keys by hand: owners lose their locks, and only exclusion is not to be expected.
+    is_deleting: bool,
+}
+
+/// Within this a free lock has to be had once all is healed.
+const PATIENCE: Duration = Duration::from_secs(6);
+
+struct Run<'a> {
+    dice: Dice<'a>,
+    world: World,
+    oracle: Oracle,
+    timeline: Timeline,
+    plan: Plan,
+    longest_ttl: Duration,
+}
+
+/// Plays the scenario that the dice decide.
+#[must_use]
+pub fn run(mut dice: Dice<'_>, breakage: Option<Breakage>, keep_timeline: bool) -> Outcome {
+    let plan = plan(&mut dice, breakage);
+    let world = World::new(dice.seed());
+    let names = plan.resources.iter().map(|name| name.clone().into_bytes()).collect();
+    let oracle = Oracle::new(plan.clients, names, !plan.is_deleting);
+    let longest_ttl = plan.ttl;
+    let mut run = Run { dice, world, oracle, timeline: Timeline::new(keep_timeline), plan, longest_ttl };
+    run.build();
+    run.faults();
+    run.heal();
+    run.everybody_gets_it();
+    run.quiet();
+    let grants = run.oracle.coverage.count("R5 attempt won");
+    let Run { oracle, timeline, .. } = run;
+    Outcome { violations: oracle.violations, coverage: oracle.coverage, timeline, grants }
+}
+
+fn plan(dice: &mut Dice<'_>, breakage: Option<Breakage>) -> Plan {
+    let nodes = match (breakage, dice.below(10)) {
+        (Some(Breakage::HalfQuorum), _) => 4,
+        (Some(_), _) => 3,
+        (None, 0..=4) => 3,
+        (None, 5..=6) => 5,
+        (None, _) => usize::try_from(dice.between(1, 9)).unwrap_or(3),
+    };
+    let ttl = Duration::from_millis(dice.between(40, 600));
+    let node_timeout = if dice.chance(20) {
+        // Longer than the lock: then an attempt can run out of validity.
+        ttl * 2
+    } else {
+        Duration::from_millis(dice.between(10, 60))
+    };
+    Plan {
+        nodes,
+        clients: usize::try_from(dice.between(2, 3)).unwrap_or(2),
+        resources: if dice.chance(15) { vec!["a".into(), "b".into()] } else { vec!["a".into()] },
+        ttl,
+        node_timeout,
+        late: ttl.mul_f64(dice.below(200) as f64 / 100.0),
+        breakage,
+        is_deleting: breakage.is_none() && dice.chance(3),
+    }
+}
+
+impl Run<'_> {
+    fn build(&mut self) {
+        const DIALECTS: [Dialect; 4] =
+            [Dialect::Redis7, Dialect::Redis84, Dialect::Valkey81, Dialect::Valkey9];
+        for node in 0..self.plan.nodes {
+            self.world.add_server(DIALECTS[self.dice.index(DIALECTS.len())]);
+            // Within the drift: a node's clock and a client's together differ by less than one percent.
+            let allowed = i64::try_from(self.dice.below(8_000)).unwrap_or(0) - 4_000;
+            let rate = if self.plan.breakage == Some(Breakage::FastClocks) { 400_000 } else { allowed };
+            let offset = i64::try_from(self.dice.below(7_200_000)).unwrap_or(0) - 3_600_000;
+            self.world.with_server(node, |server, now| server.set_clock(offset, rate, now));
+        }
+        let link = Link {
+            latency: Duration::from_micros(self.dice.between(50, 1_500)),
+            jitter: Duration::from_micros(self.dice.below(2_000)),
+            fragments: self.dice.chance(30),
+            late: self.plan.late,
+            ..Link::default()
+        };
+        self.world.with_network(|network, now| network.set_default_link(link, now));
+        for _ in 0..self.plan.clients {
+            let nodes = (0..self.plan.nodes).map(|node| format!("n{node}"));
+            let mut config = Config::builder()
+                .nodes(nodes)
+                .node_timeout(self.plan.node_timeout)
+                .default_ttl(self.plan.ttl)
+                .retry_delay(Duration::from_millis(1), Duration::from_millis(self.dice.between(2, 50)));
+            if self.plan.breakage == Some(Breakage::HalfQuorum) {
+                config = config.unsafe_quorum(2);
+            }
+            let Ok(config) = config.build() else { return };
+            let ahead = Duration::from_millis(self.dice.below(3_600_000));
+            let rate = i64::try_from(self.dice.below(8_000)).unwrap_or(0) - 4_000;
+            self.world.add_client_with_clock(config, ahead, rate);
+        }
+    }
+
+    // ---- the safety phase ----
+
+    fn faults(&mut self) {
+        let end = self.world.now().saturating_add(self.plan.ttl * 6);
+        while self.world.now() < end && !self.dice.is_empty() {
+            let pause = self.plan.ttl.mul_f64(self.dice.below(40) as f64 / 100.0);
+            self.pass(pause);
+            match self.dice.below(100) {
+                0..=59 => self.somebody_does_something(),
+                60..=79 => self.network_fault(),
+                80..=91 => self.node_fault(),
+                _ => self.client_fault(),
+            }
+        }
+    }
+
+    /// Lets a span of time pass, and looks after every step.
+    fn pass(&mut self, span: Duration) {
+        let end = self.world.now().saturating_add(span);
+        self.pass_until(end);
+    }
+
+    fn pass_until(&mut self, end: Instant) {
+        while self.world.next_due().is_some_and(|due| due <= end) {
+            self.world.step();
+            self.oracle.look(&mut self.world, &mut self.timeline);
+            if !self.oracle.violations.is_empty() {
+                return;
+            }
+        }
+        self.world.run_until(end);
+    }
+
+    fn somebody_does_something(&mut self) {
+        let client = self.dice.index(self.plan.clients);
+        if self.world.is_paused(client) || self.world.client(client).is_none() {
+            return;
+        }
+        match (self.oracle.held(client), self.dice.below(10)) {
+            (Some(lock), 0..=3) => self.extend(client, lock),
+            (Some(lock), 4..=6) => self.release(client, lock),
+            (None, 0..=6) if !self.oracle.is_acquiring(client) => self.acquire(client, true),
+            (_, 7) => self.cancel(client),
+            (_, _) => {}
+        }
+        self.oracle.look(&mut self.world, &mut self.timeline);
+    }
+
+    fn acquire(&mut self, client: usize, with_options: bool) {
+        let mut ttl = self.plan.ttl;
+        // A half-open connection is given up after 2 s of silence (R11): before that a node may be missing.
+        let mut wait = PATIENCE;
+        let resources: Vec<Vec<u8>> =
+            self.plan.resources.iter().map(|name| name.clone().into_bytes()).collect();
+        let entropy = self.world.entropy();
+        let mut request = if resources.len() > 1 && self.dice.chance(50) {
+            redlock_core::AcquireRequest::all(resources, entropy)
+        } else {
+            let index = self.dice.index(resources.len());
+            let name = resources.into_iter().nth(index).unwrap_or_default();
+            redlock_core::AcquireRequest::new(name, entropy)
+        };
+        if with_options {
+            ttl = Duration::from_millis(self.dice.between(30, 600));
+            wait = ttl.mul_f64(self.dice.below(300) as f64 / 100.0);
+            if self.dice.chance(40) {
+                request = request.auto_renew(ttl.mul_f64(1.0 + self.dice.below(500) as f64 / 100.0));
+            }
+            if self.dice.chance(10) {
+                request = request.attempts(u32::try_from(self.dice.between(1, 4)).unwrap_or(1));
+            }
+        }
+        self.longest_ttl = self.longest_ttl.max(ttl);
+        let until = self.world.local_now(client).saturating_add(wait).saturating_add(self.plan.node_timeout);
+        self.timeline
+            .note(self.world.now(), Lane::Client(client), || format!("acquire ttl {ttl:?} wait {wait:?}"));
+        if let Some(operation) = self.world.acquire(client, request.ttl(ttl).wait(wait)) {
+            self.oracle.asked(client, operation, Asked::Acquire, until);
+        }
+    }
+
+    fn extend(&mut self, client: usize, lock: redlock_core::LockId) {
+        let ttl = Duration::from_millis(self.dice.between(20, 800));
+        let until = self.world.local_now(client).saturating_add(self.plan.node_timeout);
+        self.timeline.note(self.world.now(), Lane::Client(client), || format!("extend {lock:?} to {ttl:?}"));
+        match self.world.with_client(client, |engine, now| engine.extend(lock, ttl, now)) {
+            Some(Ok(operation)) => {
+                self.longest_ttl = self.longest_ttl.max(ttl);
+                self.oracle.asked(client, operation, Asked::Extend, until);
+            }
+            Some(Err(redlock_core::ExtendRefused::Because(redlock_core::ExtendErrorKind::BeyondMaxHold))) => {
+                self.oracle.coverage.hit("R16 beyond max_hold");
+            }
+            Some(Err(_)) | None => {}
+        }
+    }
+
+    fn release(&mut self, client: usize, lock: redlock_core::LockId) {
+        self.timeline.note(self.world.now(), Lane::Client(client), || format!("release {lock:?}"));
+        let until = self.world.local_now(client).saturating_add(self.plan.node_timeout);
+        // The loss may be noticed by the very call: its event comes first.
+        let operation = self.world.release(client, lock);
+        if let Some(operation) = operation {
+            self.oracle.asked(client, operation, Asked::Release, until);
+        }
+        self.oracle.look(&mut self.world, &mut self.timeline);
+        if operation.is_some() {
+            self.oracle.released(client, lock);
+        }
+    }
+
+    fn cancel(&mut self, client: usize) {
+        if let Some(operation) = self.oracle.pending(client) {
+            self.timeline.note(self.world.now(), Lane::Client(client), || format!("cancel {operation:?}"));
+            self.world.with_client(client, |engine, now| engine.cancel(operation, now));
+        }
+    }
+
+    fn network_fault(&mut self) {
+        let client = self.dice.index(self.plan.clients);
+        let index = self.dice.index(self.plan.nodes);
+        let node = NodeId::new(u8::try_from(index).unwrap_or(0));
+        let mut link = self.world.with_network(|network, _| network.link(client, node).clone());
+        let what = self.dice.below(9);
+        let bytes = self.dice.index(200);
+        self.timeline.note(self.world.now(), Lane::Node(index), || {
+            format!("network fault {what} with client {client}")
+        });
+        self.world.with_network(|network, now| match what {
+            0 => network.reset(client, node, now),
+            1 => network.strand(client, node, now),
+            2 => network.half_open(client, node),
+            3 => network.cut_after(client, node, Direction::ToServer, bytes),
+            4 => network.cut_after(client, node, Direction::ToClient, bytes),
+            _ => {
+                match what {
+                    5 => link.to_server = Flow::Held,
+                    6 => link.to_client = Flow::Held,
+                    7 => link.connects = if bytes % 2 == 0 { Connects::Refused } else { Connects::Swallowed },
+                    _ => {
+                        (link.to_server, link.to_client, link.connects) =
+                            (Flow::Open, Flow::Open, Connects::Normal)
+                    }
+                }
+                network.set_link(client, node, link, now);
+            }
+        });
+    }
+
+    fn node_fault(&mut self) {
+        let index = self.dice.index(self.plan.nodes);
+        let span = self.plan.ttl.mul_f64(self.dice.below(200) as f64 / 100.0);
+        let what = self.dice.below(8);
+        self.timeline.note(self.world.now(), Lane::Node(index), || format!("node fault {what}, {span:?}"));
+        let (breakage, is_deleting) = (self.plan.breakage, self.plan.is_deleting);
+        let resources = self.plan.resources.clone();
+        let condition = match self.dice.below(4) {
+            0 => Some(Condition::Oom),
+            1 => Some(Condition::Loading),
+            2 => Some(Condition::Misconf),
+            _ => None,
+        };
+        self.world.with_server(index, |server, now| match (breakage, what) {
+            (Some(Breakage::Forgetting), 0..=5) => server.restart(Memory::Lose, now),
+            (Some(Breakage::ClockJumps), 0..=5) => server.jump_clock(600, now),
+            _ if is_deleting => {
+                for resource in resources {
+                    server.remove(resource.as_bytes(), now);
+                }
+            }
+            (_, 0) => server.restart(Memory::Keep, now),
+            (_, 1) => server.stop(),
+            (_, 2) => server.start(now),
+            (_, 3) => server.pause_for(span, now),
+            (_, 4) => server.kill_sessions(),
+            // A clock that goes back keeps keys for longer: a nuisance, no danger.
+            (_, 5) => server.jump_clock(-50, now),
+            (_, 6) => server.set_condition(condition),
+            _ => server.fail_next("SET", "ERR planted"),
+        });
+    }
+
+    fn client_fault(&mut self) {
+        let client = self.dice.index(self.plan.clients);
+        self.timeline.note(self.world.now(), Lane::Client(client), || "fault".into());
+        if self.world.is_paused(client) {
+            self.world.resume_client(client);
+        } else {
+            match self.dice.below(10) {
+                0 => {
+                    self.world.crash_client(client);
+                    self.oracle.crashed(client);
+                }
+                1 => {
+                    self.world.jump_client_clock(client, self.plan.ttl);
+                    // As a machine that was suspended: its timer fires first.
+                    self.world.with_client(client, redlock_core::Client::handle_timeout);
+                }
+                _ => self.world.pause_client(client),
+            }
+        }
+        self.oracle.look(&mut self.world, &mut self.timeline);
+    }
+
+    // ---- the liveness phase ----
+
+    fn heal(&mut self) {
+        self.timeline.note(self.world.now(), Lane::World, || "everything is healed".into());
+        for node in 0..self.plan.nodes {
+            self.world.with_server(node, |server, now| {
+                server.set_condition(None);
+                server.clear_failures();
+                server.resume(now);
+                server.start(now);
+            });
+        }
+        for client in 0..self.plan.clients {
+            for node in 0..self.plan.nodes {
+                let node = NodeId::new(u8::try_from(node).unwrap_or(0));
+                self.world.with_network(|network, now| {
+                    let mut link = network.link(client, node).clone();
+                    (link.to_server, link.to_client, link.connects) =
+                        (Flow::Open, Flow::Open, Connects::Normal);
+                    network.set_link(client, node, link, now);
+                });
+            }
+            if self.world.is_paused(client) {
+                self.world.resume_client(client);
+            }
+        }
+        self.oracle.look(&mut self.world, &mut self.timeline);
+        // Back-off at most 2 s, a handshake timeout at most 2 s, silence noticed after 2 s, and the longest wait.
+        self.pass(Duration::from_secs(7).max(self.plan.ttl * 10));
+    }
+
+    /// Once a majority is healthy every client gets every lock, one after the other.
+    fn everybody_gets_it(&mut self) {
+        for client in 0..self.plan.clients {
+            if self.world.client(client).is_none() || !self.oracle.violations.is_empty() {
+                continue;
+            }
+            while let Some(lock) = self.oracle.held(client) {
+                self.release(client, lock);
+            }
+        }
+        self.pass(self.longest_ttl + self.plan.late);
+        for client in 0..self.plan.clients {
+            if self.world.client(client).is_none() || !self.oracle.violations.is_empty() {
+                continue;
+            }
+            let before = self.oracle.grants(client);
+            self.acquire(client, false);
+            self.pass(PATIENCE + self.plan.node_timeout);
+            if self.oracle.grants(client) == before && self.oracle.violations.is_empty() {
+                self.oracle.violations.push(format!("client {client} did not get a free lock"));
+            }
+            if let Some(lock) = self.oracle.held(client) {
+                self.release(client, lock);
+            }
+        }
+    }
+
+    fn quiet(&mut self) {
+        if !self.oracle.violations.is_empty() {
+            return;
+        }
+        self.pass(
+            self.plan.node_timeout + self.longest_ttl * 2 + self.plan.late + Duration::from_millis(100),
+        );
+        self.oracle.look_at_the_end(&self.world);
+    }
+}

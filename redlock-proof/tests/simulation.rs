@@ -1,0 +1,64 @@
+//! The simulation finds nothing in the shipped engine, and finds everything that is broken on purpose.
+#![allow(clippy::panic, reason = "tests")]
+
+use redlock_proof::simulate::{Breakage, Dice, Outcome, run};
+
+/// Seeds that plain `cargo test` runs; `cargo simulate` runs more.
+const SEEDS: u64 = 150;
+
+#[test]
+fn no_violation_where_the_assumptions_hold() {
+    for seed in 0..SEEDS {
+        let outcome = run(Dice::seeded(seed), None, false);
+        if !outcome.violations.is_empty() {
+            let Outcome { violations, timeline, .. } = run(Dice::seeded(seed), None, true);
+            panic!("seed {seed}: {violations:#?}\n{timeline}\nreplay: cargo simulate --replay {seed}");
+        }
+    }
+}
+
+/// Within so many seeds each broken assumption is seen to lead to two holders.
+fn is_noticed(breakage: Breakage) -> bool {
+    (0..400).any(|seed| {
+        let outcome = run(Dice::seeded(seed), Some(breakage), false);
+        outcome.violations.iter().any(|violation| violation.starts_with("two holders"))
+    })
+}
+
+#[test]
+fn nodes_that_forget_are_noticed() {
+    assert!(is_noticed(Breakage::Forgetting));
+}
+
+#[test]
+fn clocks_that_jump_are_noticed() {
+    assert!(is_noticed(Breakage::ClockJumps));
+}
+
+#[test]
+fn a_quorum_of_half_the_nodes_is_noticed() {
+    assert!(is_noticed(Breakage::HalfQuorum));
+}
+
+#[test]
+fn clocks_beyond_the_drift_are_noticed() {
+    assert!(is_noticed(Breakage::FastClocks));
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    for seed in 0..5 {
+        let [one, other] = [0, 1].map(|_| run(Dice::seeded(seed), None, true).timeline.to_string());
+        assert_eq!(one, other, "seed {seed}");
+        assert!(!one.is_empty());
+    }
+}
+
+#[test]
+fn any_bytes_are_a_scenario() {
+    for length in 0..40_u8 {
+        let bytes: Vec<u8> = (0..length).map(|index| index.wrapping_mul(97).wrapping_add(length)).collect();
+        let outcome = run(Dice::bytes(&bytes), None, false);
+        assert!(outcome.violations.is_empty(), "{bytes:?}: {:?}", outcome.violations);
+    }
+}
