@@ -2,7 +2,7 @@
 
 use crate::guard::Guard;
 use crate::redlock::Redlock;
-use crate::wait::wait;
+use crate::wait::wait_for_answer;
 use redlock_core::AcquireError;
 use redlock_core::handoff::{AcquireOptions, HoldError, settle};
 
@@ -28,7 +28,8 @@ impl<'a> Acquire<'a> {
     /// It is held by somebody else, no quorum of nodes can be reached, the request makes no sense …; see
     /// [`AcquireError`]. Whatever was left on nodes is being cleaned up.
     pub fn lock(self) -> Result<Guard, AcquireError> {
-        wait(self.redlock.hub().acquire(&self.options)).map(Guard::new)
+        let hub = self.redlock.hub();
+        wait_for_answer(hub.shared(), hub.acquire(&self.options)).map(Guard::new)
     }
 
     /// Acquires the lock, runs `body` under it, and releases it. A panic in `body` releases it too, and goes on.

@@ -32,9 +32,10 @@
 //!
 //! # How it works
 //!
-//! A client has one thread of its own that reads from its sockets and keeps its timers; whoever starts an operation writes
-//! its bytes to the sockets himself, and then sleeps until the answer is there. A second thread runs callbacks
-//! ([`Guard::on_lost`], [`Guard::on_expiring`]), so that they may block, and may call into the client.
+//! A client has one thread of its own, which reads from its sockets and keeps its timers. Whoever starts an operation writes
+//! its bytes to the sockets himself, then sleeps until the answer is there, or, where the client's thread has stood aside for
+//! him, reads it himself. Callbacks ([`Guard::on_lost`], [`Guard::on_expiring`]) run on a thread that is started for the first
+//! of them, so that they may block, and may call into the client.
 //!
 //! - Dropping a [`Guard`] hands its release to the sockets without waiting for answers: a process that ends right after has
 //!   released. [`Guard::release`] waits, and says what it has learnt.
@@ -44,31 +45,41 @@
 //! - The client, its guards and their drops do nothing in a forked child: there all is closed, and no lock is held.
 //! - `rediss://` is refused when a client is built: this crate speaks no TLS yet.
 //!
+//! # Tests without a server
+//!
+//! Simulated nodes behind real sockets come with `redlock-core`'s feature `sim`:
+//!
+//! ```
+//! use redlock_blocking::Redlock;
+//! use redlock_core::sim::{Dialect, Server, TcpNode};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let nodes: Vec<TcpNode> =
+//!     (0..3).map(|seed| TcpNode::start(Server::new(Dialect::Valkey9, seed))).collect::<Result<_, _>>()?;
+//! let redlock = Redlock::connect(nodes.iter().map(|node| format!("redis://{}", node.addr())))?;
+//! let guard = redlock.acquire("door").lock()?;
+//! assert!(nodes[0].with(|server, now| server.value(b"door", now)).is_some());
+//! assert!(guard.release()?.is_clean());
+//! # Ok(()) }
+//! ```
+//!
 //! What Redlock guarantees, and what it does not, is said in [`redlock_core`].
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 mod acquire;
-mod callbacks;
-mod clock;
 mod driver;
-mod entropy;
 mod events;
 mod guard;
 mod redlock;
+mod system;
 mod wait;
 
 pub use acquire::Acquire;
-pub use clock::SystemClock;
 pub use events::Events;
 pub use guard::Guard;
 pub use redlock::{Builder, Redlock};
+pub use system::SystemClock;
 
-pub use redlock_core::handoff::{BuildError, Clock, Expiring, HoldError, ReleaseError, Released, Vote};
-pub use redlock_core::{
-    AcquireError, AcquireErrorKind, Address, AddressError, ConfigError, ConnectError, DisconnectReason,
-    Drift, Endpoint, ErrorCode, Event, ExtendError, ExtendErrorKind, Holder, Instant, InvalidArgument,
-    LimitKind, Limits, LockId, LostReason, Node, NodeFault, NodeId, NodeOutcome, NodeReport, NodeState,
-    NodeStatus, NodeVote, ReleaseOutcome, RoundLoss, ServerError, parse_list,
-};
+pub use redlock_core::handoff::names::*;

@@ -1,21 +1,20 @@
 //! The client, and how one is made.
 
 use crate::acquire::Acquire;
-use crate::callbacks::Callbacks;
-use crate::clock::SystemClock;
 use crate::driver::{self, Sockets};
-use crate::entropy::SystemEntropy;
 use crate::events::Events;
-use crate::wait::wait;
+#[cfg(doc)]
+use crate::guard::Guard;
+use crate::system::{SystemClock, SystemEntropy};
+use crate::wait::wait_for_answer;
 use alloc::sync::Arc;
 use core::fmt;
-use core::time::Duration;
-use redlock_core::handoff::{AcquireOptions, BuildError, Clock, DEFAULT_FEED, Environment, Hub};
-use redlock_core::{Config, ConfigBuilder, Instant, Node, NodeStatus};
+use redlock_core::handoff::{BuildError, CallbackThread, Clock, Environment, Hub};
+use redlock_core::{Config, ConfigBuilder, Node};
 
 /// A client of N nodes. Cheap to clone; clones are the same client.
 ///
-/// It has connections to all its nodes, a thread that reads from them, and one for callbacks. When the last clone is gone
+/// It has connections to all its nodes, and a thread that reads from them. When the last clone is gone
 /// and the last guard, it closes in the background; [`close`](Self::close) waits for that.
 #[derive(Clone, Debug)]
 pub struct Redlock {
@@ -41,32 +40,7 @@ impl Redlock {
         &self.hub
     }
 
-    /// Acquires a lock: any name, as text or as bytes. Started by [`Acquire::lock`] or [`Acquire::hold`].
-    pub fn acquire(&self, resource: impl AsRef<[u8]>) -> Acquire<'_> {
-        Acquire::new(self, AcquireOptions::one(resource))
-    }
-
-    /// Acquires a lock if it is free: exactly one round, a wait of zero.
-    pub fn try_acquire(&self, resource: impl AsRef<[u8]>) -> Acquire<'_> {
-        self.acquire(resource).wait(Duration::ZERO)
-    }
-
-    /// Acquires several resources as one lock, all or none on each node.
-    pub fn acquire_all(&self, resources: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Acquire<'_> {
-        Acquire::new(self, AcquireOptions::all(resources))
-    }
-
-    /// How the nodes stand, in the order in which they were given.
-    #[must_use]
-    pub fn nodes(&self) -> Vec<NodeStatus> {
-        self.hub.nodes()
-    }
-
-    /// What happens from now on: locks acquired, renewed, lost; nodes up and down.
-    #[must_use]
-    pub fn events(&self) -> Events {
-        self.events_with_capacity(DEFAULT_FEED)
-    }
+    redlock_core::__client_methods!();
 
     /// The same, with room for so many events that nobody has taken yet.
     #[must_use]
@@ -74,28 +48,10 @@ impl Redlock {
         Events::new(self.hub.subscribe(capacity), self.hub.shared().clone())
     }
 
-    /// The client's clock, by which [`Guard::valid_until`](crate::Guard::valid_until) counts.
-    #[must_use]
-    pub fn now(&self) -> Instant {
-        self.hub.shared().now()
-    }
-
-    /// The configuration.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        self.hub.shared().config()
-    }
-
     /// Releases every lock that is held, calls off what is pending, and closes all connections; for all clones. Waits for
     /// the nodes' answers, at most for one node timeout.
     pub fn close(&self) {
-        wait(self.hub.close());
-    }
-
-    /// Whether it is closed.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.hub.is_closed()
+        wait_for_answer(self.hub.shared(), self.hub.close());
     }
 }
 
@@ -124,7 +80,7 @@ impl Builder {
     /// not within the connect timeout: then with the reason of each.
     pub fn connect(self) -> Result<Redlock, BuildError> {
         let redlock = self.connect_lazy()?;
-        match wait(redlock.hub.connect()) {
+        match wait_for_answer(redlock.hub.shared(), redlock.hub.connect()) {
             Ok(()) => Ok(redlock),
             Err(error) => Err(error.into()),
         }
@@ -146,7 +102,7 @@ impl Builder {
         let environment = Environment {
             clock: Box::new(self.clock),
             entropy: Box::new(SystemEntropy),
-            callbacks: Box::new(Callbacks::start().map_err(system)?),
+            callbacks: Box::new(CallbackThread::default()),
         };
         let hub = Hub::new(config, environment, sockets);
         reactor.start(hub.shared().clone()).map_err(system)?;
@@ -163,8 +119,15 @@ impl fmt::Debug for Builder {
 // What users rely on without saying so.
 const _: () = {
     const fn shared<T: Clone + Send + Sync + 'static>() {}
-    const fn sent<T: Send + Sync>() {}
+    const fn sent<T: Send + Sync + 'static>() {}
+    const fn error<T: core::error::Error + Send + Sync + 'static>() {}
     shared::<Redlock>();
     sent::<crate::Guard>();
     sent::<Builder>();
+    sent::<Events>();
+    error::<BuildError>();
+    error::<redlock_core::AcquireError>();
+    error::<redlock_core::ExtendError>();
+    error::<redlock_core::handoff::ReleaseError>();
+    error::<redlock_core::handoff::HoldError<()>>();
 };

@@ -40,6 +40,9 @@
 extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
+// Methods that adapters have by macro name this crate; one of them is in here (`handoff::task`).
+#[cfg(feature = "task")]
+extern crate self as redlock_core;
 
 mod address;
 mod client;

@@ -1,49 +1,35 @@
 //! The connections, as the engine sees them: told to connect, write and close, on whichever thread made it want that.
 
+use super::Reactor;
 use super::resolve::{self, Found};
 use super::stream::Stream;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use bytes::Bytes;
 use core::net::SocketAddr;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 use mio::event::Event;
-use mio::{Poll, Registry, Token, Waker};
+use mio::{Registry, Token};
+use redlock_core::handoff::dial::{DialFaults, known_addresses, share_of};
 use redlock_core::handoff::{Driver, Turn};
 use redlock_core::{Address, Config, ConnectionId, DisconnectReason, Endpoint, Instant};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::mpsc::{self, Receiver, Sender};
-
-/// The name of the waker's readiness; the others' are indices of nodes.
-pub(super) const WAKER: Token = Token(usize::MAX);
 
 /// How often one connection is read from before the others have their turn.
 const MOST_READS: usize = 16;
 
-/// A read that does not fill the buffer has emptied a socket, where readiness is told anew for what comes later. Elsewhere
-/// only a refused read tells that it is empty.
-const SHORT_READ_EMPTIES: bool = cfg!(target_os = "linux");
+/// A read that does not fill the buffer has emptied a socket, and a write that is cut short has filled it, where readiness is
+/// told anew for what comes later. Elsewhere only a refused read or write tells that.
+const SHORT_MEANS_DONE: bool = cfg!(target_os = "linux");
 
-/// Until when the driver's thread sleeps; read by it, set under the hub's mutex.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Schedule(Arc<AtomicU64>);
+/// With more operations than that without an answer, what they transmit is gathered for the reader to write: one write for
+/// many, where each of them would otherwise make one.
+const FEW: usize = 4;
 
-impl Schedule {
-    fn until(&self) -> Instant {
-        Instant::from_nanos(self.0.load(Ordering::Acquire))
-    }
-
-    fn set(&self, until: Instant) {
-        self.0.store(until.as_nanos(), Ordering::Release);
-    }
-
-    /// How long to wait for a socket; `None` is for ever.
-    pub(super) fn span(&self, now: Instant) -> Option<Duration> {
-        let until = self.until();
-        (until != Instant::MAX).then(|| until.saturating_duration_since(now))
-    }
-}
+/// How many payloads are written at once.
+const MOST_SLICES: usize = 64;
 
 /// What a socket was said to be ready for.
 #[derive(Clone, Copy, Debug)]
@@ -69,16 +55,19 @@ impl Readiness {
 #[derive(Debug)]
 pub(crate) struct Sockets {
     registry: Registry,
-    waker: Arc<Waker>,
-    schedule: Schedule,
+    reactor: Arc<Reactor>,
     nodes: Vec<Link>,
     found: Receiver<Found>,
     finder: Sender<Found>,
     handshake_timeout: Duration,
-    /// Nodes that the driver's thread has to look at in its next turn, though their sockets said nothing.
+    /// Nodes that the reader has to look at in its next turn, though their sockets said nothing.
     suspects: Vec<usize>,
-    /// The driver's thread is in its turn: it will look at the schedule before it sleeps.
+    /// Nodes to which something was transmitted that is not written.
+    dirty: Vec<usize>,
+    /// The reader is in its turn: it will look at all this before it waits.
     is_awake: bool,
+    /// The reader was told to wake up.
+    is_rung: bool,
     is_closed: bool,
 }
 
@@ -116,7 +105,7 @@ struct Dial {
     each: Duration,
     /// When the next address is tried.
     until: Instant,
-    faults: Faults,
+    faults: DialFaults,
 }
 
 /// A connection that stands.
@@ -129,65 +118,50 @@ struct Pipe {
     is_broken: bool,
 }
 
-/// Why addresses could not be connected.
-#[derive(Debug, Default)]
-struct Faults {
-    text: String,
-    /// One was not refused: silent, unreachable.
-    is_mixed: bool,
-}
-
-impl Faults {
-    fn add(&mut self, target: &str, error: &io::Error) {
-        if !self.text.is_empty() {
-            self.text.push_str("; ");
-        }
-        self.text.push_str(&format!("{target}: {error}"));
-        self.is_mixed |= !matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound);
-    }
-
-    fn reason(self) -> DisconnectReason {
-        if self.is_mixed { DisconnectReason::Io(self.text) } else { DisconnectReason::Refused(self.text) }
-    }
-}
-
 impl Sockets {
-    pub(super) fn new(config: &Config, poll: &Poll, schedule: Schedule) -> io::Result<Self> {
+    pub(super) fn new(config: &Config, registry: Registry, reactor: Arc<Reactor>) -> Self {
         let (finder, found) = mpsc::channel();
-        Ok(Self {
-            registry: poll.registry().try_clone()?,
-            waker: Arc::new(Waker::new(poll.registry(), WAKER)?),
-            schedule,
+        Self {
+            registry,
+            reactor,
             nodes: config.nodes().iter().map(|_| Link::default()).collect(),
             found,
             finder,
             handshake_timeout: config.handshake_timeout(),
             suspects: Vec::new(),
+            dirty: Vec::new(),
             is_awake: false,
+            is_rung: false,
             is_closed: false,
-        })
+        }
     }
 
-    /// The driver's thread begins its turn.
-    pub(super) fn wake_up(&mut self) {
+    /// Who reads.
+    pub(crate) fn reactor(&self) -> Arc<Reactor> {
+        Arc::clone(&self.reactor)
+    }
+
+    /// The reader begins its turn.
+    pub(super) const fn wake_up(&mut self) {
         self.is_awake = true;
+        self.is_rung = false;
     }
 
     pub(super) const fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    fn wake(&self) {
-        if !self.is_awake {
-            // Fails only where the system is out of memory; the thread wakes up within a second then.
-            let _woken = self.waker.wake();
+    fn ring(&mut self) {
+        if !self.is_rung {
+            self.is_rung = true;
+            self.reactor.ring();
         }
     }
 
-    /// The driver's thread has to look at this node.
+    /// The reader has to look at this node again, at once.
     fn suspect(&mut self, node: usize) {
         self.suspects.push(node);
-        self.wake();
+        self.ring();
     }
 
     fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
@@ -203,8 +177,8 @@ impl Sockets {
         addresses: Vec<SocketAddr>,
         now: Instant,
     ) -> Result<Dial, DisconnectReason> {
-        let each = self.handshake_timeout / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
-        self.dial(id, addresses.into(), each, Faults::default(), now)
+        let each = share_of(self.handshake_timeout, addresses.len());
+        self.dial(id, addresses.into(), each, DialFaults::default(), now)
     }
 
     /// Tries the addresses, one after the other, until one does not fail at once.
@@ -213,7 +187,7 @@ impl Sockets {
         id: ConnectionId,
         mut left: VecDeque<SocketAddr>,
         each: Duration,
-        mut faults: Faults,
+        mut faults: DialFaults,
         now: Instant,
     ) -> Result<Dial, DisconnectReason> {
         while let Some(address) = left.pop_front() {
@@ -250,7 +224,7 @@ impl Driver for Sockets {
         let node = id.node.index();
         let phase = match address.endpoint() {
             Endpoint::Unix { path } => {
-                let mut faults = Faults::default();
+                let mut faults = DialFaults::default();
                 match Stream::unix(path, &self.registry, Token(node)) {
                     Ok(stream) => {
                         let (target, left) = (path.clone(), VecDeque::new());
@@ -269,13 +243,13 @@ impl Driver for Sockets {
                     }
                 }
             }
-            Endpoint::Tcp { host, port } => match resolve::known(host, *port) {
+            Endpoint::Tcp { host, port } => match known_addresses(host, *port) {
                 Some(addresses) => Phase::Connecting(self.dial_first(id, addresses, now)?),
                 None => {
                     let Some(link) = self.nodes.get_mut(node) else { return Ok(()) };
                     if !link.is_resolving {
-                        let (finder, waker) = (self.finder.clone(), Arc::clone(&self.waker));
-                        resolve::start(node, host.clone(), *port, finder, waker)
+                        let (finder, reactor) = (self.finder.clone(), Arc::clone(&self.reactor));
+                        resolve::start(node, host.clone(), *port, finder, reactor)
                             .map_err(|error| DisconnectReason::Unresolvable(format!("{host}: {error}")))?;
                         link.is_resolving = true;
                     }
@@ -292,12 +266,29 @@ impl Driver for Sockets {
     fn transmit(&mut self, id: ConnectionId, payload: Bytes) {
         let Some(connection) = self.connection_mut(id) else { return };
         let Phase::Up(pipe) = &mut connection.phase else { return };
+        let is_new = pipe.unsent.is_empty();
         pipe.unsent.push_back(payload);
-        // What waits already waits for the socket.
-        if pipe.unsent.len() == 1 {
-            pipe.write();
-            if pipe.is_broken {
-                self.suspect(id.node.index());
+        // What waits already waits for the socket, or is known to be dirty.
+        if is_new {
+            self.dirty.push(id.node.index());
+        }
+    }
+
+    fn flush(&mut self, unanswered: usize, urgent: bool) {
+        self.reactor.unanswered.store(unanswered, Ordering::SeqCst);
+        if self.dirty.is_empty() {
+            return;
+        }
+        if !self.is_awake && !urgent && unanswered > FEW {
+            return self.ring();
+        }
+        while let Some(node) = self.dirty.pop() {
+            let connection = self.nodes.get_mut(node).and_then(|link| link.connection.as_mut());
+            if let Some(Connection { phase: Phase::Up(pipe), .. }) = connection {
+                pipe.write();
+                if pipe.is_broken {
+                    self.suspect(node);
+                }
             }
         }
     }
@@ -311,39 +302,73 @@ impl Driver for Sockets {
     }
 
     fn arm(&mut self, at: Option<Instant>, now: Instant) {
-        let wanted = at.into_iter().chain(self.next_dial()).min().unwrap_or(Instant::MAX);
-        let planned = self.schedule.until();
-        if self.is_awake {
-            self.is_awake = false;
-            // An earlier plan is kept: waking up once for nothing costs less than being woken for each operation.
-            self.schedule.set(if planned > now { planned.min(wanted) } else { wanted });
-        } else if wanted < planned {
-            self.schedule.set(wanted);
-            self.wake();
+        let mut wanted = at.into_iter().chain(self.next_dial()).min().unwrap_or(Instant::MAX);
+        if self.is_closed {
+            // Nothing is waited for any more.
+            wanted = now;
         }
+        let planned = Instant::from_nanos(self.reactor.until.load(Ordering::SeqCst));
+        let is_past = planned <= now;
+        if self.is_awake || wanted < planned {
+            // An earlier plan is kept: waking up once for nothing costs less than being woken for each operation.
+            let until = if is_past { wanted } else { planned.min(wanted) };
+            self.reactor.until.store(until.as_nanos(), Ordering::SeqCst);
+        }
+        if !self.is_awake && wanted < planned {
+            self.ring();
+        }
+        self.is_awake = false;
     }
 
     fn close(&mut self) {
         self.is_closed = true;
-        self.wake();
+        if !self.is_awake {
+            self.ring();
+        }
     }
 }
 
 impl Pipe {
     /// Writes what can be written.
     fn write(&mut self) {
-        while let Some(first) = self.unsent.front_mut() {
-            match self.stream.write(first) {
-                Ok(written) if written >= first.len() => {
-                    self.unsent.pop_front();
+        while !self.unsent.is_empty() {
+            let mut slices = [IoSlice::new(&[]); MOST_SLICES];
+            let mut total = 0;
+            for (slice, payload) in slices.iter_mut().zip(&self.unsent) {
+                *slice = IoSlice::new(payload);
+                total += payload.len();
+            }
+            let slices = slices.get(..self.unsent.len().min(MOST_SLICES)).unwrap_or_default();
+            let written = match slices {
+                [single] => self.stream.write(single),
+                slices => self.stream.write_vectored(slices),
+            };
+            match written {
+                Ok(0) => return self.break_off(),
+                Ok(written) => {
+                    self.take_off(written);
+                    // What did not fit will not fit now.
+                    if written < total && SHORT_MEANS_DONE {
+                        return;
+                    }
                 }
-                // What did not fit will not fit now.
-                Ok(written) if written > 0 => drop(first.split_to(written)),
-                Ok(_) => return self.break_off(),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => return self.break_off(),
             }
+        }
+    }
+
+    /// So many bytes are written.
+    fn take_off(&mut self, written: usize) {
+        let mut left = written;
+        while let Some(first) = self.unsent.front_mut() {
+            if left < first.len() {
+                drop(first.split_to(left));
+                return;
+            }
+            left -= first.len();
+            self.unsent.pop_front();
         }
     }
 
@@ -386,15 +411,17 @@ pub(super) fn on_wake(turn: &mut Turn<'_, Sockets>, buffer: &mut [u8]) {
     }
 }
 
-fn on_resolved(turn: &mut Turn<'_, Sockets>, node: usize, addresses: Result<Vec<SocketAddr>, String>) {
+fn on_resolved(
+    turn: &mut Turn<'_, Sockets>,
+    node: usize,
+    addresses: Result<Vec<SocketAddr>, DisconnectReason>,
+) {
     let now = turn.now();
     let Some(link) = turn.driver.nodes.get_mut(node) else { return };
     link.is_resolving = false;
     let Some(connection) = &link.connection else { return };
     let (id, Phase::Resolving) = (connection.id, &connection.phase) else { return };
-    let dial = addresses
-        .map_err(DisconnectReason::Unresolvable)
-        .and_then(|addresses| turn.driver.dial_first(id, addresses, now));
+    let dial = addresses.and_then(|addresses| turn.driver.dial_first(id, addresses, now));
     keep_or_report(turn, id, dial);
 }
 
@@ -457,7 +484,7 @@ fn read(turn: &mut Turn<'_, Sockets>, node: usize, to_the_end: bool, buffer: &mu
         let reason = match pipe.stream.read(buffer) {
             Ok(0) => DisconnectReason::Closed,
             Ok(length) => {
-                let is_empty = SHORT_READ_EMPTIES && length < buffer.len() && !to_the_end && !pipe.is_broken;
+                let is_empty = SHORT_MEANS_DONE && length < buffer.len() && !to_the_end && !pipe.is_broken;
                 turn.client.handle_input(id, buffer.get(..length).unwrap_or_default(), turn.now());
                 if is_empty {
                     return;
@@ -475,13 +502,5 @@ fn read(turn: &mut Turn<'_, Sockets>, node: usize, to_the_end: bool, buffer: &mu
         return;
     }
     // There may be more, of which nothing will tell.
-    turn.driver.suspect_later(node);
-}
-
-impl Sockets {
-    /// Looks at this node again in the next turn, which is due at once.
-    fn suspect_later(&mut self, node: usize) {
-        self.suspects.push(node);
-        let _woken = self.waker.wake();
-    }
+    turn.driver.suspect(node);
 }

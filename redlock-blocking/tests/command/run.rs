@@ -1,6 +1,7 @@
 //! `redlock run`, as long as nothing goes wrong with the lock: exit codes, environment, signals.
 
 use core::time::Duration;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 
@@ -88,9 +89,12 @@ fn a_secret_is_not_repeated() {
 #[test]
 fn what_cannot_be_run_is_126_or_127_and_the_lock_is_given_back() {
     let fleet = Fleet::new();
-    for (program, code) in
-        [("/no/such/program", 127), ("no-such-program-either", 127), ("/", 126), (concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), 126)]
-    {
+    for (program, code) in [
+        ("/no/such/program", 127),
+        ("no-such-program-either", 127),
+        ("/", 126),
+        (concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), 126),
+    ] {
         let outcome = outcome(fleet.run(&format!("job -- {program}")));
         assert_eq!(outcome.code, Some(code), "{outcome:?}");
         assert!(outcome.stderr.contains(program), "{outcome:?}");
@@ -229,6 +233,63 @@ fn signals_are_passed_on() {
 }
 
 #[test]
+fn a_release_that_nobody_answers_is_said_but_is_no_loss() {
+    let fleet = Fleet::new();
+    let mut command = fleet.run("job -- sh -c");
+    command.arg("trap 'exit 6' USR1; echo up; while :; do sleep 0.02; done");
+    let mut running = Running::start(command);
+    assert_eq!(running.line(), "up");
+    until("all five", || fleet.values("job").iter().all(Option::is_some));
+    for node in &fleet.nodes[..3] {
+        node.freeze();
+    }
+    running.signal(Signal::USR1);
+    let outcome = running.finish();
+    assert_eq!(outcome.code, Some(6), "it ran under the lock: {outcome:?}");
+    assert!(outcome.stderr.contains("unknown"), "{outcome:?}");
+}
+
+#[test]
+fn verbose_tells_what_happens() {
+    let fleet = Fleet::new();
+    let outcome = outcome(fleet.run("--verbose job -- true"));
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let lines: Vec<&str> = outcome.stderr.lines().collect();
+    assert!(lines.iter().all(|line| line.starts_with("redlock: ")), "{outcome:?}");
+    assert!(lines.iter().any(|line| line.contains("acquired \"job\" on ")), "{outcome:?}");
+    assert!(lines.iter().any(|line| line.contains("released \"job\"")), "{outcome:?}");
+}
+
+/// What is typed goes to the command, Ctrl-C as well, though it has a process group of its own.
+#[test]
+fn on_a_terminal_the_command_has_the_keyboard() {
+    let fleet = Fleet::new();
+    let inner =
+        "trap 'echo interrupted; exit 5' INT; echo up; read x; echo got $x; while :; do sleep 0.02; done";
+    // The usual tool that gives a command a terminal.
+    let mut command = std::process::Command::new("script");
+    let line = format!("{} run job -- sh -c \"$INNER\"", env!("CARGO_BIN_EXE_redlock"));
+    command.args(["-qec", &line, "/dev/null"]).env("REDLOCK_NODES", fleet.urls()).env("INNER", inner);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if std::process::Command::new("script").arg("--version").output().is_err() {
+        return;
+    }
+    let mut running = Running::start(command);
+    // The terminal shows what is typed, too.
+    let told = |what: &str, running: &mut Running| {
+        let lines: Vec<String> =
+            (0..3).map(|_| running.line()).take_while(|line| !line.ends_with(what)).collect();
+        assert!(lines.len() < 3, "{what} is not told, but {lines:?}");
+    };
+    told("up", &mut running);
+    running.type_in("hello\n");
+    told("got hello", &mut running);
+    running.type_in("\x03");
+    told("interrupted", &mut running);
+    assert_eq!(running.finish().code, Some(5));
+}
+
+#[test]
 fn a_signal_during_the_wait_ends_it_and_leaves_nothing() {
     let fleet = Fleet::new();
     fleet.occupy("job");
@@ -252,10 +313,7 @@ fn what_was_ignored_before_stays_ignored() {
     command.args(["-c", "trap '' HUP; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_redlock")]);
     command.args(["run", "job", "--", "sh", "-c", "echo up; kill -HUP $PPID $$; echo alive"]);
     command.env("REDLOCK_NODES", fleet.urls());
-    command
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let outcome = outcome(command);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), "up\nalive\n"), "{outcome:?}");
 }

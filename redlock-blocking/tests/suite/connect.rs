@@ -215,7 +215,7 @@ pub fn b35_what_is_no_redis_is_told(_: &Make<'_>) {
     let (error, took) = timed(|| refused(Redlock::connect(bad.iter().map(Bad::url)).unwrap_err()));
     assert!(took < Duration::from_secs(2), "{took:?}");
     assert!(error.to_string().contains("not a Redis"), "{error}");
-    let bad = [Bad::start(Fault::Closes), Bad::start(Fault::Garbage)];
+    let bad = [Bad::start(Fault::Closes), Bad::start(Fault::Closes)];
     let builder = Redlock::builder().nodes(bad.iter().map(Bad::url)).connect_timeout(ms(500));
     let error = refused(builder.connect().unwrap_err());
     assert!(error.to_string().contains("closed the connection before"), "{error}");
@@ -254,7 +254,8 @@ pub fn b37_localhost_and_names_connect(make: &Make<'_>) {
     let cluster = make(2);
     // `localhost` is also ::1, where nobody listens; the other is a name for the resolver, where this host has one.
     let hosts = ["localhost".to_string(), name_of_loopback()];
-    let urls = cluster.addrs().into_iter().zip(hosts).map(|(addr, host)| format!("redis://{host}:{}", addr.port()));
+    let urls =
+        cluster.addrs().into_iter().zip(hosts).map(|(addr, host)| format!("redis://{host}:{}", addr.port()));
     let (redlock, took) = timed(|| Redlock::connect(urls).unwrap());
     assert!(took < Duration::from_secs(2), "{took:?}");
     assert!(redlock.acquire("door").lock().unwrap().is_held());
@@ -265,7 +266,9 @@ fn name_of_loopback() -> String {
     let host = std::process::Command::new("uname").arg("-n").output().unwrap().stdout;
     let names = ["localhost.".to_string(), String::from_utf8(host).unwrap().trim().to_string()];
     let is_loopback = |name: &&String| {
-        (name.as_str(), 1).to_socket_addrs().is_ok_and(|mut found| found.any(|addr| addr.ip().to_string() == "127.0.0.1"))
+        (name.as_str(), 1)
+            .to_socket_addrs()
+            .is_ok_and(|mut found| found.any(|addr| addr.ip().to_string() == "127.0.0.1"))
     };
     names.iter().find(is_loopback).cloned().unwrap_or_else(|| "localhost".into())
 }

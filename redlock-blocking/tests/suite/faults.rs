@@ -2,9 +2,12 @@
 
 use super::connect::{Bad, Fault};
 use super::proxy::Proxy;
-use super::{Make, all_ready, client, client_of, eventually, is_down, is_quiet, ms, no_key, now, same_everywhere, timed};
+use super::{
+    Make, all_ready, client, client_of, eventually, is_down, is_quiet, ms, no_key, now, same_everywhere,
+    timed,
+};
 use core::time::Duration;
-use redlock_blocking::{AcquireErrorKind, NodeState, Redlock, ReleaseOutcome};
+use redlock_blocking::{AcquireErrorKind, Event, NodeState, Redlock, ReleaseOutcome};
 use std::thread;
 
 const LONG: Duration = Duration::from_secs(30);
@@ -157,7 +160,10 @@ pub fn b38_connections_closed_while_idle_are_made_anew(make: &Make<'_>) {
         let idle_until = now().saturating_add(ms(1_100));
         is_quiet(&redlock);
         eventually("they have stood for a while", || now() >= idle_until);
+        let mut events = redlock.events();
         proxies.iter().for_each(Proxy::cut);
+        let downs = events.by_ref().filter(|event| matches!(event, Event::NodeDown { .. }));
+        assert_eq!(downs.take(3).count(), 3);
     };
     let guard = redlock.acquire("door").ttl(LONG).lock().unwrap();
     cut();
@@ -204,18 +210,19 @@ pub fn b51_a_reply_lost_to_any_command_leaves_no_key(make: &Make<'_>) {
         let guard = redlock.acquire("door").ttl(LONG).wait(LONG).lock().unwrap();
         eventually("the replies were lost", || lost() == before + losing);
         lose();
-        // Whether a quorum confirmed depends on how many were lost; that it is held does not.
-        assert_eq!(guard.extend(LONG).is_ok(), losing < 2);
-        eventually("the replies were lost", || lost() == before + 2 * losing);
+        // With a majority of replies lost it may be asked again in time, or not; it is held all the same.
+        let extended = guard.extend(LONG);
+        assert!(extended.is_ok() || losing >= 2, "{extended:?}");
         assert!(guard.is_held());
+        // A node that was away when the lock was acquired need not have been asked.
+        proxies.iter().for_each(Proxy::lose_nothing);
         lose();
         let outcome = guard.release().unwrap().outcome;
-        assert!(matches!(
-            outcome,
-            ReleaseOutcome::Released | ReleaseOutcome::Unknown { .. } | ReleaseOutcome::NotMine
-        ));
+        assert!(!matches!(outcome, ReleaseOutcome::Expired | ReleaseOutcome::StillShared), "{outcome}");
+        proxies.iter().for_each(Proxy::lose_nothing);
         no_key(&*cluster, "door");
     }
+    assert!(lost() >= 12, "{}", lost());
 }
 
 pub fn b51_connections_killed_all_the_time_leave_no_key(make: &Make<'_>) {

@@ -50,6 +50,11 @@ impl Proxy {
         self.shared.loses_reply.store(true, Ordering::SeqCst);
     }
 
+    /// All replies pass from now on.
+    pub fn lose_nothing(&self) {
+        self.shared.loses_reply.store(false, Ordering::SeqCst);
+    }
+
     /// How many replies were lost so far.
     pub fn lost(&self) -> usize {
         self.shared.lost.load(Ordering::SeqCst)

@@ -108,7 +108,8 @@ impl Client {
 
     /// The node's connection is gone, or given up (`close`). What was unanswered on it may still run.
     pub(super) fn lose_connection(&mut self, index: usize, fault: NodeFault, close: bool) {
-        let Some(node) = self.nodes.get_mut(index) else { return };
+        // The reply that makes it unusable may have been the last that the client waited for before it closed.
+        let Some(node) = self.nodes.get_mut(index).filter(|node| node.has_connection()) else { return };
         let (id, connection) = (node.id, node.connection());
         if close {
             self.queue.disconnect(connection);

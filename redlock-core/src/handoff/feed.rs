@@ -1,6 +1,6 @@
 //! Events for whoever looks on: bounded, the oldest go first.
 
-use super::sync::{Arc, Mutex, lock};
+use super::sync::{Arc, Mutex, lock, process_id};
 use crate::event::Event;
 use alloc::collections::VecDeque;
 use core::fmt;
@@ -96,7 +96,7 @@ impl Subscription {
     }
 
     fn is_forked(&self) -> bool {
-        std::process::id() != self.process
+        process_id() != self.process
     }
 }
 

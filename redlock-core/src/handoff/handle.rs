@@ -123,7 +123,7 @@ impl<D: Driver> Handle<D> {
                     ExtendRefused::Because(kind) => kind,
                     ExtendRefused::UnknownLock => ExtendErrorKind::Lost(LostReason::Expired),
                 })?;
-            state.wait_for(operation);
+            state.wait_for(operation, Vec::new());
             Ok(operation)
         });
         Extending::new(&self.hub, started.unwrap_or(Err(ExtendErrorKind::Closed)), self.resources())

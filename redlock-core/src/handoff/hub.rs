@@ -6,7 +6,7 @@ use super::environment::{CallbackRunner, Clock, Entropy, Environment};
 use super::feed::{Feed, Subscription};
 use super::options::{AcquireOptions, resource_text};
 use super::pending::{Acquiring, Closing, Connecting};
-use super::sync::{Arc, AtomicUsize, Mutex, Ordering, lock};
+use super::sync::{Arc, AtomicUsize, Mutex, Ordering, lock, process_id};
 use crate::address::Address;
 use crate::client::{Client, NodeState, NodeStatus};
 use crate::config::Config;
@@ -43,9 +43,14 @@ pub trait Driver: Send {
         now: Instant,
     ) -> Result<(), DisconnectReason>;
 
-    /// Writes, or keeps what cannot be written yet. A broken connection is told in a later turn, after what can still be
-    /// read from it.
+    /// Writes, at once or when it is told to [flush](Self::flush), and keeps what cannot be written yet. A broken connection
+    /// is told in a later turn, after what can still be read from it.
     fn transmit(&mut self, connection: ConnectionId, payload: Bytes);
+
+    /// All that this turn transmits was transmitted. So many operations have no answer yet: the more there are, the more it
+    /// saves to write what several turns transmit at once. What is `urgent` must be with the sockets, as far as these
+    /// take it, when this returns: nobody waits for its answer, and the process may end (R20).
+    fn flush(&mut self, _waiting: usize, _urgent: bool) {}
 
     /// Closes a connection, or gives up making it.
     fn disconnect(&mut self, connection: ConnectionId);
@@ -55,6 +60,11 @@ pub trait Driver: Send {
 
     /// The engine is closed and its connections are: no turn is needed any more.
     fn close(&mut self);
+
+    /// Who has to be woken so that he takes a turn: asked at the end of each, and woken once the mutex is free.
+    fn wakes(&mut self) -> Option<Waker> {
+        None
+    }
 }
 
 /// One client, as those see it who drive it; [`Hub`] is the same for those who use it.
@@ -79,11 +89,15 @@ pub(super) struct State<D> {
     pub(super) client: Client,
     driver: D,
     waiting: BTreeMap<OperationId, Slot>,
+    /// How many of them have no answer yet.
+    unanswered: usize,
     cells: BTreeMap<LockId, Arc<LockCell>>,
     feeds: Vec<Arc<Feed>>,
     closing: BTreeMap<u64, Waker>,
     next_closing: u64,
     is_closed: bool,
+    /// This turn transmits what nobody waits for.
+    is_urgent: bool,
     /// The clock, for callbacks that are told what is left.
     now: Now,
 }
@@ -158,7 +172,7 @@ impl<D> Shared<D> {
     /// have held the mutex when the process was forked, and the sockets are the parent's.
     #[must_use]
     pub fn is_forked(&self) -> bool {
-        std::process::id() != self.inner.process
+        process_id() != self.inner.process
     }
 }
 
@@ -172,6 +186,11 @@ impl<D: Driver> Shared<D> {
         self.with(|state, _, _| {
             work(&mut Turn { client: &mut state.client, driver: &mut state.driver, clock })
         })
+    }
+
+    /// Looks at the driver, without a turn: the engine is not asked. `None` in a forked child.
+    pub fn with_driver<R>(&self, look: impl FnOnce(&mut D) -> R) -> Option<R> {
+        self.peek(|state, _| look(&mut state.driver))
     }
 
     /// The same for the calls of this module. The clock is read when the mutex is had: what waited for it is not younger.
@@ -201,6 +220,16 @@ impl<D: Driver> Shared<D> {
     }
 }
 
+#[cfg(test)]
+impl<D> Shared<D> {
+    /// Runs `work` while another thread seems to have the mutex.
+    pub(super) fn while_locked(&self, work: impl FnOnce()) {
+        let state = lock(&self.inner.state);
+        work();
+        drop(state);
+    }
+}
+
 /// One client, as its users have it: the last one that is dropped, guards and pending operations counted, closes it.
 pub struct Hub<D: Driver> {
     shared: Shared<D>,
@@ -220,11 +249,13 @@ impl<D: Driver> Hub<D> {
             client: Client::new(config.clone(), seed, now),
             driver,
             waiting: BTreeMap::new(),
+            unanswered: 0,
             cells: BTreeMap::new(),
             feeds: Vec::new(),
             closing: BTreeMap::new(),
             next_closing: 0,
             is_closed: false,
+            is_urgent: false,
             now: {
                 let clock = Arc::clone(&clock);
                 Arc::new(move || clock.now())
@@ -235,7 +266,7 @@ impl<D: Driver> Hub<D> {
             clock: Box::new(clock),
             entropy,
             callbacks,
-            process: std::process::id(),
+            process: process_id(),
             users: AtomicUsize::new(1),
             state: Mutex::new(state),
         };
@@ -274,7 +305,7 @@ impl<D: Driver> Hub<D> {
         let timeout = self.shared.config().connect_timeout();
         let started = self.shared.with(|state, now, _| {
             let operation = state.client.connect(timeout, now);
-            state.waiting.insert(operation, Slot::default());
+            state.wait_for(operation, Vec::new());
             operation
         });
         Connecting::new(self, started)
@@ -283,7 +314,7 @@ impl<D: Driver> Hub<D> {
     /// Closes: releases what is held, calls off what is pending, then ends all connections. The answer is waited for, not
     /// the start: that is made here.
     pub fn close(&self) -> Closing<D> {
-        self.shared.with(|state, now, _| state.client.close(now));
+        self.shared.with(|state, now, _| state.close(now));
         Closing::new(self)
     }
 
@@ -334,7 +365,7 @@ impl<D: Driver> Clone for Hub<D> {
 impl<D: Driver> Drop for Hub<D> {
     fn drop(&mut self) {
         if self.shared.inner.users.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.shared.with(|state, now, _| state.client.close(now));
+            self.shared.with(|state, now, _| state.close(now));
         }
     }
 }
@@ -360,9 +391,11 @@ impl<D: Driver> State<D> {
                 Output::Event(event) => self.on_event(event, now, after),
             }
         }
+        self.driver.flush(self.unanswered, core::mem::take(&mut self.is_urgent));
         let due = self.client.poll_timeout().map(|deadline| deadline.at);
         let longest = (!self.client.is_idle()).then(|| now.saturating_add(LONGEST_SLEEP));
         self.driver.arm(due.into_iter().chain(longest).min(), now);
+        after.wake(self.driver.wakes());
     }
 
     fn on_event(&mut self, event: Event, now: Instant, after: &mut After) {
@@ -451,7 +484,9 @@ impl<D: Driver> State<D> {
 
     fn answer(&mut self, operation: OperationId, answer: Answer, after: &mut After) {
         if let Some(slot) = self.waiting.get_mut(&operation) {
-            slot.answer = Some(answer);
+            if slot.answer.replace(answer).is_none() {
+                self.unanswered = self.unanswered.saturating_sub(1);
+            }
             after.wake(slot.waker.take());
         }
     }
@@ -470,9 +505,24 @@ impl<D: Driver> State<D> {
 
     // ---- what the pending operations and the handles of this module do ----
 
-    /// Names an operation that somebody waits for.
-    pub(super) fn wait_for(&mut self, operation: OperationId) {
-        self.waiting.insert(operation, Slot::default());
+    fn close(&mut self, now: Instant) {
+        self.is_urgent = true;
+        self.client.close(now);
+    }
+
+    /// Names an operation that somebody waits for; `resources` are those of an acquire.
+    pub(super) fn wait_for(&mut self, operation: OperationId, resources: Vec<Bytes>) {
+        self.waiting.insert(operation, Slot { resources, ..Slot::default() });
+        self.unanswered = self.unanswered.saturating_add(1);
+    }
+
+    /// Nobody waits for it any more.
+    fn take_slot(&mut self, operation: OperationId) -> Option<Slot> {
+        let slot = self.waiting.remove(&operation)?;
+        if slot.answer.is_none() {
+            self.unanswered = self.unanswered.saturating_sub(1);
+        }
+        Some(slot)
     }
 
     /// The answer, or `waker` is kept to be woken for it. What has to be dropped, after the mutex, comes back.
@@ -484,7 +534,7 @@ impl<D: Driver> State<D> {
         match self.waiting.get_mut(&operation) {
             None => (None, Some(waker)),
             Some(slot) if slot.answer.is_some() => {
-                let slot = self.waiting.remove(&operation).unwrap_or_default();
+                let slot = self.take_slot(operation).unwrap_or_default();
                 (slot.answer, slot.waker.or(Some(waker)))
             }
             Some(slot) => (None, slot.waker.replace(waker)),
@@ -493,7 +543,8 @@ impl<D: Driver> State<D> {
 
     /// Nobody waits any more. A release goes on; anything else is called off, and what it got is given back (R20).
     pub(super) fn abandon(&mut self, operation: OperationId, now: Instant, after: &mut After) {
-        let Some(slot) = self.waiting.remove(&operation) else { return };
+        let Some(slot) = self.take_slot(operation) else { return };
+        self.is_urgent = true;
         match slot.answer {
             Some(Answer::Acquire(Ok(cell))) => self.give_up(&cell, now, after),
             Some(Answer::Acquire(Err(_)) | Answer::Extend(_) | Answer::Release(_) | Answer::Connect(_)) => {}
@@ -506,7 +557,7 @@ impl<D: Driver> State<D> {
 
     /// Nobody wants to know what the operation answers; it goes on.
     pub(super) fn forget(&mut self, operation: OperationId, after: &mut After) {
-        if let Some(waker) = self.waiting.remove(&operation).and_then(|slot| slot.waker) {
+        if let Some(waker) = self.take_slot(operation).and_then(|slot| slot.waker) {
             after.discard(waker);
         }
     }
@@ -514,6 +565,7 @@ impl<D: Driver> State<D> {
     /// The last handle is gone.
     pub(super) fn give_up(&mut self, cell: &LockCell, now: Instant, after: &mut After) {
         if cell.ended().is_none() {
+            self.is_urgent = true;
             self.cells.remove(&cell.lock());
             // A lock that the engine does not know any more is gone already.
             let _unknown = self.client.release(cell.lock(), now);
@@ -542,7 +594,7 @@ impl<D: Driver> State<D> {
         cell.end(Ended::Released, after);
         match self.client.release(cell.lock(), now) {
             Ok(operation) => {
-                self.wait_for(operation);
+                self.wait_for(operation, Vec::new());
                 Ok(operation)
             }
             Err(_) => Err(Some(ReleaseOutcome::Expired)),

@@ -1,4 +1,5 @@
-//! Builder methods that are the same in every adapter, written once.
+//! What is the same in every adapter to the letter, written once: methods, and the system's clock and entropy, for which
+//! this crate has no dependencies.
 
 /// The configuration's methods, for a builder whose field `config` is a [`ConfigBuilder`](crate::ConfigBuilder).
 #[doc(hidden)]
@@ -113,6 +114,182 @@ macro_rules! __acquire_methods {
         /// that it was last good for where none is named (R17).
         pub fn expiring_lead(self, lead: core::time::Duration) -> Self {
             Self { options: self.options.expiring_lead(lead), ..self }
+        }
+    };
+}
+
+/// A client's methods that do not wait, for a type whose field `hub` is a [`Hub`](crate::handoff::Hub), with an `Acquire` and
+/// `Events` in scope.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __client_methods {
+    () => {
+        /// Acquires a lock: any name, as text or as bytes.
+        pub fn acquire(&self, resource: impl AsRef<[u8]>) -> Acquire<'_> {
+            Acquire::new(self, $crate::handoff::AcquireOptions::one(resource))
+        }
+
+        /// Acquires a lock if it is free: exactly one round, a wait of zero.
+        pub fn try_acquire(&self, resource: impl AsRef<[u8]>) -> Acquire<'_> {
+            self.acquire(resource).wait(core::time::Duration::ZERO)
+        }
+
+        /// Acquires several resources as one lock, all or none on each node.
+        pub fn acquire_all(&self, resources: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Acquire<'_> {
+            Acquire::new(self, $crate::handoff::AcquireOptions::all(resources))
+        }
+
+        /// How the nodes stand, in the order in which they were given.
+        #[must_use]
+        pub fn nodes(&self) -> Vec<$crate::NodeStatus> {
+            self.hub.nodes()
+        }
+
+        /// What happens from now on: locks acquired, renewed, lost; nodes up and down.
+        #[must_use]
+        pub fn events(&self) -> Events {
+            self.events_with_capacity($crate::handoff::DEFAULT_FEED)
+        }
+
+        /// The client's clock, by which [`Guard::valid_until`] counts.
+        #[must_use]
+        pub fn now(&self) -> $crate::Instant {
+            self.hub.shared().now()
+        }
+
+        /// The configuration.
+        #[must_use]
+        pub fn config(&self) -> &$crate::Config {
+            self.hub.shared().config()
+        }
+
+        /// Whether it is closed.
+        #[must_use]
+        pub fn is_closed(&self) -> bool {
+            self.hub.is_closed()
+        }
+    };
+}
+
+/// A guard's methods that do not wait, for a type whose field `handle` is a [`Handle`](crate::handoff::Handle).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __guard_methods {
+    () => {
+        /// The resource as text. Several are joined by `, `; what is no UTF-8 is replaced.
+        #[must_use]
+        pub fn resource(&self) -> alloc::borrow::Cow<'_, str> {
+            self.handle.resource()
+        }
+
+        /// The resources, byte for byte as they were asked for.
+        pub fn resources(&self) -> impl Iterator<Item = &[u8]> {
+            self.handle.resources().iter().map(|resource| &resource[..])
+        }
+
+        /// The lock's name in events.
+        #[must_use]
+        pub fn id(&self) -> $crate::LockId {
+            self.handle.id()
+        }
+
+        /// Whether the lock is held: no I/O, only the clock. Once this is false it stays so.
+        #[must_use]
+        pub fn is_held(&self) -> bool {
+            self.handle.is_held()
+        }
+
+        /// What is left until the deadline in force; nothing once it is not held any more.
+        #[must_use]
+        pub fn remaining(&self) -> core::time::Duration {
+            self.handle.remaining()
+        }
+
+        /// The deadline in force, on the client's clock (its method `now`); the last one, once it is not held any more.
+        /// Extensions and renewals move it, either way.
+        #[must_use]
+        pub fn valid_until(&self) -> $crate::Instant {
+            self.handle.valid_until()
+        }
+
+        /// How each node stands to the lock, in the order of the configuration: the margin. Nothing once the lock has ended
+        /// and is cleaned up.
+        #[must_use]
+        pub fn votes(&self) -> Vec<$crate::handoff::Vote> {
+            self.handle.votes()
+        }
+
+        /// Why the lock is not held any more; `None` while it is.
+        #[must_use]
+        pub fn lost_reason(&self) -> Option<$crate::LostReason> {
+            self.handle.lost_reason()
+        }
+
+        /// Has `callback` called once when the lock is lost, also if that has happened already; not when it is released.
+        ///
+        /// It is called on a thread that the client keeps for callbacks, one after the other: it may block, but holds up
+        /// those that come after it, and it may call into the client. A panic in it ends nothing else.
+        pub fn on_lost(&self, callback: impl FnOnce($crate::LostReason) + Send + 'static) {
+            self.handle.on_lost(callback);
+        }
+
+        /// Has `callback` called whenever the deadline is near and the lock was not renewed in time (R17): the last chance
+        /// to stop in an orderly way. Runs where [`on_lost`](Self::on_lost)'s do.
+        pub fn on_expiring(&self, callback: impl FnMut($crate::handoff::Expiring) + Send + 'static) {
+            self.handle.on_expiring(callback);
+        }
+
+        /// Another handle of the same lock, for re-entrance: the lock is released with the last one.
+        pub fn share(&self) -> Self {
+            Self { handle: self.handle.share() }
+        }
+    };
+}
+
+/// The system's clock, as `SystemClock`, and its entropy, as `SystemEntropy`, for a crate that depends on `rustix` and
+/// `getrandom`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __system {
+    () => {
+        /// The system's clock that never goes back and, where there is one, counts the time that the machine is suspended:
+        /// `CLOCK_BOOTTIME` on Linux and Android, `std::time::Instant` elsewhere.
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct SystemClock;
+
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        impl $crate::handoff::Clock for SystemClock {
+            fn now(&self) -> $crate::Instant {
+                let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+                let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+                let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
+                $crate::Instant::from_nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+            }
+        }
+
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        impl $crate::handoff::Clock for SystemClock {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the only clock that every other system has; the documentation says what it counts"
+            )]
+            fn now(&self) -> $crate::Instant {
+                static ORIGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+                let origin = ORIGIN.get_or_init(std::time::Instant::now);
+                $crate::Instant::ZERO.saturating_add(origin.elapsed())
+            }
+        }
+
+        /// The operating system's generator.
+        #[derive(Debug)]
+        pub(crate) struct SystemEntropy;
+
+        impl $crate::handoff::Entropy for SystemEntropy {
+            fn draw(&self) -> Result<[u8; 16], String> {
+                let mut bytes = [0; 16];
+                getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
+                Ok(bytes)
+            }
         }
     };
 }

@@ -21,20 +21,26 @@
 //! call compares the process id first: there all is closed, nothing is held, and nothing is touched, by drops neither.
 
 mod after;
+mod callbacks;
 mod cell;
+pub mod dial;
 mod environment;
 mod feed;
 mod handle;
 mod hub;
 mod methods;
+pub mod names;
 mod options;
 mod outcome;
 mod pending;
 mod sync;
+#[cfg(feature = "task")]
+pub mod task;
 #[cfg(test)]
 mod tests;
 
 pub use after::Callback;
+pub use callbacks::CallbackThread;
 pub use cell::Expiring;
 pub use environment::{CallbackRunner, Clock, Entropy, Environment};
 pub use feed::{DEFAULT_FEED, Subscription};

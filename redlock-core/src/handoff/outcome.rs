@@ -12,7 +12,6 @@ use core::fmt;
 /// What a release has learnt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[must_use = "a lock that had expired before it was released may have had another owner meanwhile"]
 pub struct Released {
     /// What the nodes said.
     pub outcome: ReleaseOutcome,
@@ -74,6 +73,8 @@ pub enum BuildError {
     Config(ConfigError),
     /// No quorum of nodes could be connected.
     Connect(ConnectError),
+    /// There is no runtime here that a client's driver could run in.
+    NoRuntime(String),
     /// The operating system refused what a client needs: a thread, a descriptor.
     System(String),
     /// A node asks for TLS, which this build of the crate does not speak.
@@ -88,6 +89,7 @@ impl fmt::Display for BuildError {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Connect(error) => error.fmt(f),
+            Self::NoRuntime(detail) => f.write_str(detail),
             Self::System(detail) => write!(f, "the system refuses what a client needs: {detail}"),
             Self::TlsUnsupported { address } => {
                 write!(
@@ -105,7 +107,7 @@ impl Error for BuildError {
         match self {
             Self::Config(error) => error.source(),
             Self::Connect(error) => error.source(),
-            Self::System(_) | Self::TlsUnsupported { .. } => None,
+            Self::NoRuntime(_) | Self::System(_) | Self::TlsUnsupported { .. } => None,
         }
     }
 }

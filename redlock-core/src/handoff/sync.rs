@@ -1,6 +1,8 @@
 //! The primitives that this module is built from, by one name each: a model checker's can take their place.
 
 pub(super) use alloc::sync::Arc;
+#[cfg(feature = "task")]
+pub(super) use core::sync::atomic::AtomicBool;
 pub(super) use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub(super) use std::sync::{Mutex, MutexGuard};
 
@@ -10,4 +12,13 @@ use std::sync::PoisonError;
 /// could.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// This process.
+pub(super) fn process_id() -> u32 {
+    #[cfg(test)]
+    if let Some(id) = super::tests::pretended_process() {
+        return id;
+    }
+    std::process::id()
 }

@@ -13,7 +13,10 @@ use super::line::Line;
 use super::network::{Arrival, Delivery, Network};
 use super::random::Random;
 use super::server::{Dialect, Server};
-use crate::{AcquireRequest, Client, Config, DisconnectReason, Event, Instant, LockId, OperationId, Output};
+use crate::{
+    AcquireRequest, Client, Config, ConnectionId, DisconnectReason, Event, Instant, LockId, OperationId,
+    Output,
+};
 
 /// Engines and simulated nodes with a network between them, stepped in virtual time.
 ///
@@ -68,6 +71,8 @@ struct Machine {
     /// What arrived while it was paused.
     inbox: Vec<Arrival>,
     events: Vec<(Instant, Event)>,
+    /// What was handed out, if that is kept.
+    sent: Option<Vec<(ConnectionId, Bytes)>>,
     /// What was asked for, until it is answered.
     requests: BTreeMap<OperationId, Vec<Bytes>>,
     /// What was granted.
@@ -130,6 +135,7 @@ impl World {
             is_paused: false,
             inbox: Vec::new(),
             events: Vec::new(),
+            sent: None,
             requests: BTreeMap::new(),
             locks: BTreeMap::new(),
         });
@@ -257,6 +263,22 @@ impl World {
     /// The events that a client's engine has told since the last call, with the world's time at which it did.
     pub fn take_events(&mut self, client: usize) -> Vec<(Instant, Event)> {
         self.clients.get_mut(client).map(|machine| core::mem::take(&mut machine.events)).unwrap_or_default()
+    }
+}
+
+/// # Listening
+impl World {
+    /// Keeps what a client hands out from now on.
+    pub fn keep_sent(&mut self, client: usize) {
+        if let Some(machine) = self.clients.get_mut(client) {
+            machine.sent = Some(Vec::new());
+        }
+    }
+
+    /// What a client has handed out since the last call, in order. Nothing before [`keep_sent`](Self::keep_sent).
+    pub fn take_sent(&mut self, client: usize) -> Vec<(ConnectionId, Bytes)> {
+        let sent = self.clients.get_mut(client).and_then(|machine| machine.sent.as_mut());
+        sent.map(core::mem::take).unwrap_or_default()
     }
 }
 
@@ -399,6 +421,9 @@ impl World {
             match output {
                 Output::Connect { connection, .. } => self.network.connect(client, connection, self.now),
                 Output::Transmit { connection, payload } => {
+                    if let Some(sent) = &mut machine.sent {
+                        sent.push((connection, payload.clone()));
+                    }
                     self.network.send(client, connection, &payload, self.now);
                 }
                 Output::Disconnect { connection } => self.network.disconnect(client, connection, self.now),

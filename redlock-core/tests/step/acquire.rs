@@ -1,6 +1,7 @@
 //! Attempts and their decision: R1–R6, R8, R8a, R8b.
 
 use crate::bench::*;
+use redlock_core::machine::{Answer, Claim, Effect, Quorum, Reach, Terms, Verb};
 use redlock_core::{
     AcquireErrorKind, AcquireRequest, DisconnectReason, Drift, Event, NodeFault, NodeOutcome, NodeVote,
     RoundLoss,
@@ -282,6 +283,29 @@ fn r6_granted_only_while_validity_is_left_when_the_deciding_answer_is_handled() 
 }
 
 #[test]
+fn r6_the_machine_alone_grants_nothing_at_the_deadline_either() {
+    for (nanos, granted) in [(97_999_999, true), (98_000_000, false)] {
+        let terms = Terms {
+            quorum: Quorum::majority(1),
+            drift: Drift::from_parts_per_million(0),
+            ttl: ms(100),
+            node_timeout: ms(500),
+            attempt_timeout: ms(500),
+            max_hold: None,
+            expiring_lead: None,
+            jitter: 0,
+        };
+        let mut effects = Vec::new();
+        let mut claim = Claim::new(terms, [Reach::Ready], at(0), &mut effects);
+        claim.handed_out(node(0), Verb::Set, at(0), &mut effects);
+        let now = redlock_core::Instant::from_nanos(nanos);
+        claim.answered(node(0), Verb::Set, Answer::Yes, now, &mut effects);
+        assert_eq!(claim.is_held(), granted, "{effects:?}");
+        assert_eq!(effects.contains(&Effect::Send(node(0), Verb::Release)), !granted, "{effects:?}");
+    }
+}
+
+#[test]
 fn r6_b13_answers_that_lay_in_a_buffer_for_too_long_grant_nothing() {
     let mut bench = Bench::new(5);
     let request = bench.request("orders").ttl(ms(1_000)).try_once();
@@ -433,7 +457,7 @@ fn r8a_a_set_that_was_not_handed_out_is_sent_on_the_next_connection_in_time() {
 }
 
 #[test]
-fn r8b_the_key_is_the_resource_byte_for_byte() {
+fn r8b_b55_the_key_is_the_resource_byte_for_byte() {
     for resource in
         [&b"x"[..], b"\0", b"\xff\xfe", b"\r\n", b"a b", b"{tag}x", "é🔒".as_bytes(), &[b'k'; 65_536]]
     {

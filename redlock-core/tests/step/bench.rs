@@ -270,7 +270,7 @@ impl Bench {
 
     pub(crate) fn cut_for(&mut self, node: u8, reason: DisconnectReason) {
         let end = self.end(node);
-        let connection = end.connection.take().or(end.wanted.take()).expect("a connection");
+        let connection = end.connection.take().or_else(|| end.wanted.take()).expect("a connection");
         end.sent.clear();
         self.client.handle_disconnected(connection, reason, self.now);
         self.drain();
@@ -336,6 +336,13 @@ impl Bench {
         sent.iter().map(|command| self.show(command)).collect()
     }
 
+    /// The oldest of them alone.
+    pub(crate) fn next_command(&mut self, node: u8) -> Option<String> {
+        let sent = &mut self.end(node).sent;
+        let command = (!sent.is_empty()).then(|| sent.remove(0))?;
+        Some(self.show(&command))
+    }
+
     /// The same for all nodes; they must have been sent the same.
     pub(crate) fn sent_to_all(&mut self) -> Vec<String> {
         let mut all: Vec<Vec<String>> = Vec::new();
@@ -387,16 +394,14 @@ impl Bench {
 
     /// What was said since this was last asked, notices about nodes left out.
     pub(crate) fn told(&mut self) -> Vec<Event> {
-        let (notices, told) =
-            std::mem::take(&mut self.events).into_iter().partition(|event| is_notice(event));
+        let (notices, told) = std::mem::take(&mut self.events).into_iter().partition(is_notice);
         self.events = notices;
         told
     }
 
     /// The notices about nodes since this was last asked.
     pub(crate) fn notices(&mut self) -> Vec<Event> {
-        let (notices, told) =
-            std::mem::take(&mut self.events).into_iter().partition(|event| is_notice(event));
+        let (notices, told) = std::mem::take(&mut self.events).into_iter().partition(is_notice);
         self.events = told;
         notices
     }

@@ -226,6 +226,26 @@ fn r20_close_does_not_wait_for_silent_nodes_longer_than_a_node_timeout_nor_for_t
 }
 
 #[test]
+fn r20_close_ends_with_a_last_answer_that_makes_its_node_unusable() {
+    for last in [&b"-LOADING Redis is loading the dataset in memory\r\n"[..], b"+huh\r\n", b"garbage"] {
+        let mut bench = settled();
+        bench.hold("orders");
+        bench.client.close(bench.now);
+        bench.drain();
+        bench.reply(0, ONE);
+        bench.reply(1, ONE);
+        bench.reply(2, last);
+        bench.at(1_500);
+        assert_eq!(bench.told().last(), Some(&Event::Closed));
+        assert!((0..3).all(|node| bench.disconnects(node) == 1));
+        bench.at(60_000);
+        assert_eq!(bench.client.node(node(2)).unwrap().state, NodeState::Closed);
+        assert_eq!(bench.client.poll_timeout(), None);
+        assert!(bench.client.is_idle());
+    }
+}
+
+#[test]
 fn r20_close_releases_a_held_lock_though_an_unsent_attempt_ends_first() {
     let mut bench = settled();
     let first = bench.hold("first");

@@ -175,6 +175,22 @@ fn r14_a_short_one_stuck_in_a_dead_connection_cannot_surprise_us() {
 }
 
 #[test]
+fn r14_a_short_one_counts_on_when_its_connection_breaks() {
+    let mut bench = Bench::new(3);
+    let lock = bench.hold("orders");
+    bench.at(900); // too young to be connected anew at once: nothing is sent again
+    bench.extend(lock, 1_000);
+    bench.told();
+    bench.cut(0);
+    bench.cut(1);
+    assert_eq!(bench.deadline(lock), 1_888, "it may have run, or may still");
+    bench.reply(2, b"-MISCONF x\r\n");
+    assert_eq!(bench.deadline(lock), 1_888);
+    bench.at(1_888);
+    assert!(bench.told().contains(&Event::Lost { lock, reason: LostReason::Expired }));
+}
+
+#[test]
 fn r14_the_deadline_in_force_is_the_qth_largest_support() {
     let (mut bench, lock) = settled(5);
     bench.at(2_000);

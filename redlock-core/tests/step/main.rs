@@ -8,6 +8,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stderr,
     clippy::wildcard_enum_match_arm,
     clippy::std_instead_of_core,
     clippy::std_instead_of_alloc,
@@ -17,13 +18,16 @@
 
 mod acquire;
 mod bench;
+mod cases;
 mod cleanup;
 mod connect;
 mod connection;
+mod contention;
 mod contract;
 mod ending;
 mod extend;
 mod handshake;
+mod random;
 mod release;
 mod renew;
 mod retry;

@@ -105,6 +105,22 @@ fn r9_b34_fatal_answers_that_leave_no_quorum_fail_at_once() {
 }
 
 #[test]
+fn r9_r4_an_acl_failure_inside_a_script_counts_as_noperm() {
+    for text in [
+        "ERR The user executing the script can't run this command or subcommand script: 0f, on @user_script:1.",
+        "ERR ACL failure in script: User u has no permissions to run the 'set' command script: on @user_script:1.",
+    ] {
+        let mut bench = Bench::new(3);
+        bench.ask(AcquireRequest::all(["a", "b"], [5; 16]).wait(Duration::MAX));
+        bench.reply(0, format!("-{text}\r\n").as_bytes());
+        bench.reply(1, format!("-{text}\r\n").as_bytes());
+        let error = bench.acquire_failed();
+        assert_eq!((error.kind.clone(), error.attempts), (AcquireErrorKind::NoQuorum, 1), "{text}");
+        assert!(error.to_string().contains("lacks a right"), "{error}");
+    }
+}
+
+#[test]
 fn r9_one_fatal_node_of_three_changes_nothing() {
     let mut bench = Bench::new(3);
     bench.try_acquire("orders");
@@ -210,6 +226,24 @@ fn r10_b23_a_lock_that_gets_free_while_waiting_is_won_within_one_delay() {
     assert_eq!(bench.sent(0).len(), 1);
     bench.reply(0, OK);
     bench.acquired();
+}
+
+#[test]
+fn r10_a_process_that_is_stopped_over_the_end_of_the_wait_makes_no_attempt_after_it() {
+    for (woken, attempts) in [(1_000, 2), (1_200, 2), (1_251, 1), (60_000, 1)] {
+        let mut bench = Bench::with(1, |config| config.retry_delay(ms(900), ms(900)));
+        let request = bench.request("orders").wait(ms(1_000));
+        bench.ask(request);
+        bench.at(500); // the node timeout
+        bench.stopped_until(woken);
+        bench.client.handle_timeout(bench.now);
+        bench.drain();
+        bench.at(woken.max(1_500));
+        let error = bench.acquire_failed();
+        assert_eq!(error.kind, AcquireErrorKind::WaitOver { last: RoundLoss::NoQuorum }, "{woken}");
+        assert_eq!(error.attempts, attempts, "{woken}");
+        assert!(error.elapsed <= ms(woken.max(1_500)));
+    }
 }
 
 #[test]

@@ -37,19 +37,22 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-fn r14_r8_no_two_holders_and_no_support_without_a_key() {
+fn r14_r8_b13_no_two_holders_and_no_support_without_a_key() {
     let from = from_environment("REDLOCK_SEED", 1);
-    let traces = from_environment("REDLOCK_TRACES", 2_000);
+    let traces = from_environment("REDLOCK_TRACES", 1_000);
     let (found, [grants, extensions, repairs]) = search(from, traces, STEPS, Planted::Nothing);
     if let Some((seed, wrong)) = found {
         panic!("REDLOCK_SEED={seed}: {wrong}\n{}", replay(seed, STEPS, Planted::Nothing));
     }
-    println!(
+    eprintln!(
         "seeds from {from}: {traces} traces, {grants} grants, {extensions} extensions, {repairs} repairs"
     );
     // The world is not so hostile that nothing happens in it.
-    assert!(u64::from(grants) > traces && u64::from(extensions) > traces, "{grants} {extensions} {repairs}");
-    assert!(repairs > 0 || traces < 1_000);
+    assert!(
+        u64::from(grants) > traces && u64::from(extensions) > traces / 2,
+        "{grants} {extensions} {repairs}"
+    );
+    assert!(repairs > 0 || traces < 500);
 }
 
 #[test]

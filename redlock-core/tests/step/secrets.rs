@@ -38,10 +38,10 @@ fn check_all(bench: &mut Bench) {
     for output in std::mem::take(&mut bench.log) {
         check(&format!("{output:?} {output:#?}"));
         if let Output::Event(event) = output {
-            if let Event::Acquired { lock, .. } = event {
-                if let Some(view) = bench.client.lock(lock) {
-                    check(&format!("{view:?} {view:#?} {:?}", view.votes().collect::<Vec<_>>()));
-                }
+            if let Event::Acquired { lock, .. } = event
+                && let Some(view) = bench.client.lock(lock)
+            {
+                check(&format!("{view:?} {view:#?} {:?}", view.votes().collect::<Vec<_>>()));
             }
             let text = match &event {
                 Event::AcquireFailed { error, .. } => {

@@ -76,6 +76,8 @@ struct Client {
     /// All claims that are not finished, and whether each is live; the newest is the last.
     claims: Vec<(usize, u32, Claim)>,
     next_attempt: u64,
+    /// The process is stopped until then: it reads nothing and fires no timer.
+    stopped_until: u64,
 }
 
 pub(crate) struct World {
@@ -97,8 +99,12 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64, planted: Planted) -> Self {
         let link = || Link { up: true, ..Link::default() };
-        let client =
-            || Client { links: (0..NODES).map(|_| link()).collect(), claims: Vec::new(), next_attempt: 0 };
+        let client = || Client {
+            links: (0..NODES).map(|_| link()).collect(),
+            claims: Vec::new(),
+            next_attempt: 0,
+            stopped_until: 0,
+        };
         Self {
             planted,
             random: Random(seed),
@@ -130,7 +136,8 @@ impl World {
         let client = self.random.below(CLIENTS);
         let node = self.random.below(usize::from(NODES));
         match self.random.below(200) {
-            0..20 => self.pass(),
+            0..19 => self.pass(),
+            19 => self.stop(client),
             20..34 => self.start(client),
             34..44 => self.extend(client),
             44..46 => self.release(client),
@@ -177,19 +184,36 @@ impl World {
         while self.now < end {
             self.now += 1;
             for client in 0..CLIENTS {
-                for index in 0..self.clients[client].claims.len() {
-                    let now = self.instant();
-                    let claim = &self.clients[client].claims[index].2;
-                    if claim.next_timeout().is_some_and(|due| due <= now) {
-                        self.drive(client, index, |claim, effects| claim.timeout(now, effects));
-                    }
-                }
+                self.is_awake(client);
             }
         }
         self.note(|| "is now".into());
     }
 
+    /// Whether the client's process runs. If so its timers are fired, as before every input.
+    fn is_awake(&mut self, client: usize) -> bool {
+        if self.now < self.clients[client].stopped_until {
+            return false;
+        }
+        let now = self.instant();
+        for index in 0..self.clients[client].claims.len() {
+            if self.clients[client].claims[index].2.next_timeout().is_some_and(|due| due <= now) {
+                self.drive(client, index, |claim, effects| claim.timeout(now, effects));
+            }
+        }
+        true
+    }
+
+    fn stop(&mut self, client: usize) {
+        let pause = self.random.pick(&[5, 30, 180]);
+        self.clients[client].stopped_until = self.now + pause;
+        self.note(|| format!("client {client} is stopped for {pause} ms"));
+    }
+
     fn start(&mut self, client: usize) {
+        if !self.is_awake(client) {
+            return;
+        }
         let live = self.clients[client].claims.iter().any(|(_, _, claim)| claim.ended().is_none());
         if live || self.now < self.clients[client].next_attempt || self.clients[client].claims.len() > 12 {
             return;
@@ -236,7 +260,7 @@ impl World {
     }
 
     fn extend(&mut self, client: usize) {
-        let Some(index) = self.newest(client) else { return };
+        let Some(index) = self.newest(client).filter(|_| self.is_awake(client)) else { return };
         let ttl = Duration::from_millis(self.random.pick(&[8, 12, 25, 60, 100]));
         let now = self.instant();
         self.note(|| format!("client {client} extends to {ttl:?}"));
@@ -246,7 +270,7 @@ impl World {
     }
 
     fn release(&mut self, client: usize) {
-        let Some(index) = self.newest(client) else { return };
+        let Some(index) = self.newest(client).filter(|_| self.is_awake(client)) else { return };
         let now = self.instant();
         self.note(|| format!("client {client} releases or calls off"));
         if self.random.below(2) == 0 {
@@ -308,6 +332,9 @@ impl World {
 
     /// A whole drain: every link's outbox, in one packet each.
     fn hand_out(&mut self, client: usize) {
+        if !self.is_awake(client) {
+            return;
+        }
         for node in 0..usize::from(NODES) {
             if !self.clients[client].links[node].up {
                 continue;
@@ -331,6 +358,9 @@ impl World {
     }
 
     fn break_link(&mut self, client: usize, node: usize) {
+        if !self.is_awake(client) {
+            return;
+        }
         let link = &mut self.clients[client].links[node];
         if !std::mem::take(&mut link.up) {
             return;
@@ -352,7 +382,7 @@ impl World {
 
     /// A new connection, its handshake done: what is owed goes first.
     fn mend(&mut self, client: usize, node: usize) {
-        if std::mem::replace(&mut self.clients[client].links[node].up, true) {
+        if !self.is_awake(client) || std::mem::replace(&mut self.clients[client].links[node].up, true) {
             return;
         }
         self.note(|| format!("client {client} has a new connection to n{node}"));
@@ -376,7 +406,8 @@ impl World {
         let links = self.clients.iter().enumerate().flat_map(|(client, of)| {
             of.links.iter().enumerate().map(move |(node, link)| (client, node, link))
         });
-        let busy: Vec<_> = links.filter(|(.., link)| busy(link)).map(|(client, node, _)| (client, node)).collect();
+        let busy: Vec<_> =
+            links.filter(|(.., link)| busy(link)).map(|(client, node, _)| (client, node)).collect();
         (!busy.is_empty()).then(|| self.random.pick(&busy))
     }
 
@@ -408,6 +439,9 @@ impl World {
 
     fn read(&mut self) {
         let Some((client, node)) = self.some_link(|link| !link.replies.is_empty()) else { return };
+        if !self.is_awake(client) {
+            return;
+        }
         let Some((request, answer)) = self.clients[client].links[node].replies.pop_front() else { return };
         let now = self.instant();
         self.note(|| format!("client {client} reads {answer:?} from n{node} to {request:?}"));

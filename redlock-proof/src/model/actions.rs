@@ -9,7 +9,6 @@ use super::state::{
 use core::time::Duration;
 use redlock_core::NodeId;
 use redlock_core::machine::{Answer, Cause, Effect, EndReason, ReleaseVerdict, Verb};
-use std::collections::VecDeque;
 
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,18 +92,6 @@ const fn small(index: usize) -> u8 {
 pub(super) fn enabled(world: &World<'_>, state: &State, actions: &mut Vec<Action>) {
     actions.clear();
     let model = world.model;
-    if model.ended_read_at_once {
-        for (client, node) in ends() {
-            let link = world.link(state, client, node);
-            let ended = |command: &Command| {
-                world.view(&state.slots[client][usize::from(command.attempt)]).is_none_or(|view| view.ended)
-            };
-            if link.answers.first().is_some_and(|(command, _)| ended(command)) {
-                actions.push(Action::Read { client: small(client), node: small(node) });
-                return;
-            }
-        }
-    }
     for client in 0..CLIENTS {
         user_actions(world, state, client, actions);
     }
@@ -142,7 +129,10 @@ fn user_actions(world: &World<'_>, state: &State, client: usize, actions: &mut V
         Some(view) if view.attempting && plan.abandons => actions.push(Action::Abandon { client: name }),
         Some(view) if view.believes(now) => {
             if done.extends < plan.extends_at_most && state.time <= plan.extend_until {
-                let choices = 0..small(plan.extends.len());
+                let choices = match plan.extends_in_order {
+                    true => done.extends..done.extends + 1,
+                    false => 0..small(plan.extends.len()),
+                };
                 actions.extend(choices.map(|choice| Action::Extend { client: name, choice }));
             }
             if plan.releases {
@@ -215,17 +205,22 @@ pub(super) fn apply(
     action: Action,
     met: &mut u32,
 ) -> Result<After, Violation> {
+    let settles = world.model.ended_at_once;
     let mut step = Step {
         world,
         state: *state,
         links: Default::default(),
         broken: false,
         reconnecting: false,
+        refused: None,
         met: 0,
         wrong: None,
     };
     step.take(action);
     step.drain();
+    while settles && step.settle() {
+        step.drain();
+    }
     step.tidy();
     let Step { world, mut state, links, broken, met: new, wrong, .. } = step;
     *met |= new;
@@ -249,6 +244,8 @@ struct Step<'w, 'm> {
     links: [[Option<Link>; NODES]; CLIENTS],
     broken: bool,
     reconnecting: bool,
+    /// The extension that is being refused in its form.
+    refused: Option<(NodeId, u32)>,
     met: u32,
     wrong: Option<Violation>,
 }
@@ -446,23 +443,15 @@ impl Step<'_, '_> {
             }
         }
         // A round is open as soon as it was asked for: its end may come with the same effects.
-        if let (Input::Extend(_), false) = (input, reaction.barred) {
-            self.open_round(client, attempt, &reaction.effects);
+        if let Some(round) = reaction.round {
+            let time = self.state.time;
+            let slot = &mut self.state.slots[client][attempt];
+            slot.rounds |= round_bit(round);
+            slot.round_at = time;
         }
         for effect in reaction.effects.iter() {
             self.effect(client, attempt, *effect);
         }
-    }
-
-    fn open_round(&mut self, client: usize, attempt: usize, effects: &[Effect]) {
-        let number = effects.iter().find_map(|effect| match effect {
-            Effect::Send(_, Verb::Extend { round, .. }) | Effect::RoundDone { round, .. } => Some(*round),
-            _ => None,
-        });
-        let time = self.state.time;
-        let slot = &mut self.state.slots[client][attempt];
-        slot.rounds |= number.map_or(0, round_bit);
-        slot.round_at = time;
     }
 
     fn effect(&mut self, client: usize, attempt: usize, effect: Effect) {
@@ -544,8 +533,11 @@ impl Step<'_, '_> {
         }
     }
 
-    fn send(&mut self, client: usize, attempt: usize, node: NodeId, verb: Verb) {
-        if let Verb::Extend { round, start, .. } = verb {
+    fn send(&mut self, client: usize, attempt: usize, node: NodeId, mut verb: Verb) {
+        if let Verb::Extend { round, hand_out, start, .. } = &mut verb {
+            let (round, start) = (*round, *start);
+            *hand_out =
+                hand_out_number(round, self.refused.filter(|(at, _)| *at == node).map(|(_, number)| number));
             // A renewal starts by itself.
             let now = self.state.now();
             let time = self.state.time;
@@ -643,7 +635,11 @@ impl Step<'_, '_> {
             Verb::Repair { .. } if answer == Answer::No => self.met(Met::RepairRefused),
             Verb::Set | Verb::Extend { .. } | Verb::Repair { .. } | Verb::Release => {}
         }
+        if let (Verb::Extend { hand_out, .. }, Answer::FormRefused) = (verb, answer) {
+            self.refused = Some((id, hand_out));
+        }
         self.input(client, attempt, Input::Answered(id, verb, answer));
+        self.refused = None;
         if let (true, Verb::Repair { .. }, Answer::Yes) = (self.fault(Fault::RepairCounted), verb, answer) {
             let start = self.state.now();
             let ttl =
@@ -711,8 +707,10 @@ impl Step<'_, '_> {
         let key = self.state.servers[server].key;
         let mine = key.is_some_and(|key| key.token == token);
         let changed = match command.verb {
-            Verb::Set => key.is_none() && self.set(client, node, command.attempt, self.world.model.set_ttl()),
-            Verb::Repair { ttl } => key.is_none() && self.set(client, node, command.attempt, ttl),
+            Verb::Set => {
+                key.is_none() && self.set(client, node, command.attempt, self.world.model.set_ttl(), late)
+            }
+            Verb::Repair { ttl } => key.is_none() && self.set(client, node, command.attempt, ttl, late),
             Verb::Extend { ttl, .. } => {
                 let until = self.until(ttl);
                 if let (true, Some(key)) = (mine, &mut self.state.servers[server].key) {
@@ -738,14 +736,14 @@ impl Step<'_, '_> {
         u16::try_from(until).unwrap_or(u16::MAX)
     }
 
-    fn set(&mut self, client: usize, node: usize, attempt: u8, ttl: Duration) -> bool {
+    fn set(&mut self, client: usize, node: usize, attempt: u8, ttl: Duration, late: bool) -> bool {
         let server = self.world.model.server_of(node);
         let token = self.token_of(client, attempt);
         let view = self.world.view(&self.state.slots[client][usize::from(attempt)]);
         let cleaned = view.is_none_or(|view| view.ended && !view.owes[node]);
         let release = Command { attempt, verb: Verb::Release };
         let link = self.peek(client, node);
-        let orphan = cleaned && !link.outbox.contains(&release) && !link.sent.contains(&release);
+        let orphan = late && cleaned && !link.outbox.contains(&release) && !link.sent.contains(&release);
         if orphan {
             self.met(Met::Orphan);
         }
@@ -786,6 +784,52 @@ impl Step<'_, '_> {
 
     // ---- the end of a step ----
 
+    /// What a claim that has ended is answered is read at once, and a release that can never do anything is executed at
+    /// once. Answers whether there was any.
+    fn settle(&mut self) -> bool {
+        for (client, node) in ends() {
+            let link = self.peek(client, node);
+            if let Some((command, _)) = link.answers.first() {
+                let slot = &self.state.slots[client][usize::from(command.attempt)];
+                if self.world.view(slot).is_none_or(|view| view.ended) {
+                    self.read(client, node);
+                    return true;
+                }
+            } else if let Some(command) = link.sent.first().copied()
+                && command.verb == Verb::Release
+                && self.does_nothing(client, node, &command)
+            {
+                let link = self.link(client, node);
+                link.sent.remove(0);
+                link.answers.push((command, Answer::No));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether an extension or a release does nothing, now or later: the server does not have the token, and no command is
+    /// left that could set it there.
+    fn does_nothing(&self, client: usize, node: usize, command: &Command) -> bool {
+        let model = self.world.model;
+        let server = model.server_of(node);
+        let sets = |other: &Command| {
+            let sets = matches!(other.verb, Verb::Set | Verb::Repair { .. });
+            sets && self.token_of(client, other.attempt) == self.token_of(client, command.attempt)
+        };
+        let key = self.state.servers[server].key;
+        let there = key.is_some_and(|key| key.token == self.token_of(client, command.attempt));
+        let nodes = (0..NODES).filter(|other| model.server_of(*other) == server);
+        let ended = self
+            .world
+            .view(&self.state.slots[client][usize::from(command.attempt)])
+            .is_none_or(|view| view.ended);
+        ended
+            && !there
+            && !sets(command)
+            && !nodes.into_iter().any(|other| self.peek(client, other).to_run().any(sets))
+    }
+
     /// Forgets what cannot matter any more, so that states which differ by it alone are one.
     fn tidy(&mut self) {
         for client in 0..CLIENTS {
@@ -824,31 +868,26 @@ impl Step<'_, '_> {
         }
     }
 
-    /// A late extension or release of a finished claim does nothing, now or later, where the server does not have the
-    /// token and no command is left that could set it there: it is the same as one that never runs.
+    /// A late command that can never do anything is the same as one that never runs.
     fn tidy_late(&mut self, client: usize, node: usize) {
-        let model = self.world.model;
-        let server = model.server_of(node);
-        let key = self.state.servers[server].key;
-        let idle = |command: &Command| {
-            let finished = self.state.slots[client][usize::from(command.attempt)].claim == 0;
-            let sets = |other: &Command| {
-                other.attempt == command.attempt && matches!(other.verb, Verb::Set | Verb::Repair { .. })
-            };
-            let settable = (0..NODES)
-                .filter(|other| model.server_of(*other) == server)
-                .any(|other| self.peek(client, other).to_run().any(sets));
-            let there = key.is_some_and(|key| key.token == self.token_of(client, command.attempt));
-            finished && !there && !settable && !sets(command) && model.fault.is_none()
-        };
-        let late: VecDeque<Vec<Command>> = self
+        let late: Vec<Vec<Command>> = self
             .peek(client, node)
             .late
             .iter()
-            .map(|dead| dead.iter().copied().filter(|command| !idle(command)).collect::<Vec<_>>())
-            .filter(|dead| !dead.is_empty())
+            .map(|dead| dead.iter().filter(|command| !self.does_nothing(client, node, command)))
+            .map(|left| left.copied().map(Command::late).collect())
+            .filter(|dead: &Vec<Command>| !dead.is_empty())
             .collect();
-        self.link(client, node).late = late.into();
+        self.link(client, node).late = late;
+    }
+}
+
+/// The number of a hand-out. A claim numbers its hand-outs to all nodes in one row, and compares only those to one node:
+/// numbers that grow at each node do as well, and do not depend on the order of the nodes.
+const fn hand_out_number(round: u32, refused: Option<u32>) -> u32 {
+    match refused {
+        Some(number) if number / 4 == round => number + 1,
+        Some(_) | None => round * 4,
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Plan {
     /// The ttls that it may extend to.
     pub(super) extends: &'static [u8],
     pub(super) extends_at_most: u8,
+    /// One after the other, else any of them each time.
+    pub(super) extends_in_order: bool,
     pub(super) extend_until: u8,
     pub(super) max_hold: Option<u8>,
 }
@@ -37,11 +39,12 @@ impl Plan {
     const NOTHING: Self = Self {
         attempts: 0,
         start_from: 0,
-        start_until: u8::MAX,
+        start_until: 0,
         abandons: false,
         releases: false,
         extends: &[],
         extends_at_most: 0,
+        extends_in_order: false,
         extend_until: u8::MAX,
         max_hold: None,
     };
@@ -52,6 +55,8 @@ impl Plan {
 pub struct Model {
     pub(super) name: &'static str,
     pub(super) clients: [Plan; 2],
+    /// How many of the nodes are configured.
+    pub(super) nodes: u8,
     pub(super) ttl: u8,
     pub(super) node_timeout: u8,
     /// Time stands still then; everything else goes on.
@@ -77,9 +82,10 @@ pub struct Model {
     /// Whether a client may find that out.
     pub(super) voids: bool,
     pub(super) hand_out: HandOut,
-    /// Whether answers to a claim that has ended are read at once. A bound, not a reduction: what breaks in between is then
-    /// only seen where the release itself is lost.
-    pub(super) ended_read_at_once: bool,
+    /// Whether answers to a claim that has ended are read at once, and a release that can never do anything is executed at
+    /// once. A bound, not a reduction: a connection that breaks in between has the release sent again, and these models do
+    /// not look at that.
+    pub(super) ended_at_once: bool,
     /// Whether the support of every node is compared with its server.
     pub(super) checks_support: bool,
     pub(super) fault: Option<Fault>,
@@ -93,6 +99,7 @@ impl Model {
     const NOTHING: Self = Self {
         name: "",
         clients: [Plan::NOTHING; 2],
+        nodes: 3,
         ttl: 3,
         node_timeout: 1,
         horizon: 3,
@@ -111,7 +118,7 @@ impl Model {
         alias: None,
         voids: false,
         hand_out: HandOut::AtOnce,
-        ended_read_at_once: true,
+        ended_at_once: true,
         checks_support: true,
         fault: None,
         sometimes: &[],
@@ -136,7 +143,7 @@ impl Model {
     }
 
     pub(super) fn terms(&self, client: usize) -> Terms {
-        let nodes = u8::try_from(NODES).unwrap_or(u8::MAX);
+        let nodes = self.nodes;
         Terms {
             quorum: match self.fault {
                 Some(Fault::HalfQuorum) => Quorum::planted(nodes, nodes / 2),
@@ -177,6 +184,15 @@ impl Model {
         self.fault == Some(Fault::OneToken)
     }
 
+    /// Whether all nodes may do the same.
+    pub(super) fn nodes_are_alike(&self) -> bool {
+        let alike = |at: [bool; NODES]| at == [at[0]; NODES];
+        let faults = (self.breaks == [0, 0] || alike(self.break_at))
+            && (self.forgets == 0 || alike(self.forget_at))
+            && (self.restarts == 0 || alike(self.restart_at));
+        faults && self.alias.is_none() && usize::from(self.nodes) == NODES
+    }
+
     /// Whether both clients may do the same.
     pub(super) fn clients_are_alike(&self) -> bool {
         self.clients[0] == self.clients[1] && self.breaks[0] == self.breaks[1]
@@ -195,43 +211,69 @@ pub struct Shown {
 /// The models with the bounds that are checked on every change, the longest first.
 #[must_use]
 pub fn models() -> Vec<Model> {
-    vec![attempts()]
+    vec![
+        attempts(),
+        rivals(),
+        connect(),
+        extend(),
+        one_node(),
+        shorter(),
+        repair(),
+        alias(),
+        restart(),
+        amnesia(),
+        renewal(),
+        outbox(),
+    ]
 }
 
 /// Larger bounds.
 #[must_use]
 pub fn deep_models() -> Vec<Model> {
-    let env = |name: &str, or: u8| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(or);
-    let plan = Plan { attempts: 1, releases: env("REL", 1) == 1, start_until: env("STARTU", 1), ..Plan::NOTHING };
-    let mut a = Plan { attempts: env("A", 1), start_until: env("ASU", 1), ..plan };
-    if env("EXT", 0) > 0 { a.extends = &[1, 3]; a.extends_at_most = env("EXT", 0); }
-    vec![Model {
-        name: "x",
-        clients: [a, Plan { attempts: env("B", 1), start_from: env("BSF", 0), ..plan }],
-        horizon: env("H", 2),
-        ttl: env("TTL", 3),
-        node_timeout: env("NT", 1),
-        breaks: [env("BR", 0), env("BRB", 0)],
-        break_at: FIRST,
-        ended_read_at_once: env("EAGER", 1) == 1,
-        idle_breaks: env("IDLE", 0) == 1,
-        ..Model::NOTHING
-    }]
+    vec![]
 }
 
-/// Two clients, one attempt after another, replies and commands that are lost or late.
+/// One attempt at once: that it may as well start later is the same but for the horizon.
+const ATTEMPT: Plan = Plan { attempts: 1, ..Plan::NOTHING };
+/// One attempt at any time.
+const RIVAL: Plan = Plan { start_until: u8::MAX, ..ATTEMPT };
+
+/// Attempts after one another, with replies and commands that are lost or late.
 fn attempts() -> Model {
-    let plan = Plan { attempts: 1, releases: true, start_until: 1, ..Plan::NOTHING };
     Model {
         name: "attempts",
-        clients: [Plan { attempts: 2, ..plan }, plan],
-        horizon: 2,
+        clients: [Plan { attempts: 2, abandons: true, releases: true, ..ATTEMPT }, RIVAL],
+        horizon: 0,
         breaks: [1, 0],
-        break_at: FIRST,
         sometimes: &[
             Met::Granted,
             Met::GrantedAgain,
             Met::AttemptLost,
+            Met::HandedOver,
+            Met::Released,
+            Met::LateRan,
+            Met::Orphan,
+            Met::OwedSent,
+            Met::LateSet,
+        ],
+        ..Model::NOTHING
+    }
+}
+
+/// One attempt each, at any time, and connections of both that break.
+fn rivals() -> Model {
+    let plan = Plan { releases: true, ..RIVAL };
+    Model {
+        name: "rivals",
+        clients: [Plan { start_until: 0, ..plan }, plan],
+        horizon: 2,
+        breaks: [1, 0],
+        sometimes: &[
+            Met::Granted,
+            Met::AttemptLost,
+            Met::HandedOver,
+            Met::Released,
+            Met::ReleaseUnknown,
             Met::LateRan,
             Met::Orphan,
             Met::OwedSent,
@@ -241,7 +283,252 @@ fn attempts() -> Model {
     }
 }
 
+/// Connections that are being made, or cannot be, and whatever is answered to a claim that has ended read at any time.
+fn connect() -> Model {
+    let plan = Plan { releases: true, ..ATTEMPT };
+    Model {
+        name: "connect",
+        clients: [plan, RIVAL],
+        horizon: 1,
+        breaks: [1, 0],
+        break_to: &[Up::Connecting, Up::Down],
+        idle_breaks: true,
+        gives_up: true,
+        ended_at_once: false,
+        sometimes: &[
+            Met::Granted,
+            Met::AttemptLost,
+            Met::LateSet,
+            Met::OwedSent,
+            Met::Orphan,
+            Met::ReleaseUnknown,
+            Met::LateRan,
+        ],
+        ..Model::NOTHING
+    }
+}
+
+/// Extensions, longer and shorter, across reconnects, errors and other forms of the command.
+fn extend() -> Model {
+    Model {
+        name: "extend",
+        clients: [Plan { extends: &[1, 3], extends_at_most: 2, ..ATTEMPT }, Plan::NOTHING],
+        horizon: 2,
+        breaks: [1, 0],
+        sometimes: &[
+            Met::Granted,
+            Met::Extended,
+            Met::ExtendFailed,
+            Met::Lowered,
+            Met::Expired,
+            Met::LateRan,
+            Met::AllGone,
+        ],
+        ..Model::NOTHING
+    }
+}
+
+/// Support is a matter of one node: many extensions, breaks and errors at one.
+fn one_node() -> Model {
+    Model {
+        name: "one-node",
+        clients: [
+            Plan { extends: &[1, 3], extends_at_most: 2, releases: true, ..ATTEMPT },
+            Plan { start_from: 1, ..RIVAL },
+        ],
+        nodes: 1,
+        horizon: 3,
+        breaks: [2, 0],
+        break_at: FIRST,
+        idle_breaks: true,
+        errors: &[Answer::NotApplied, Answer::Ambiguous, Answer::FormRefused],
+        errors_at_most: 1,
+        sometimes: &[
+            Met::Granted,
+            Met::Extended,
+            Met::ExtendFailed,
+            Met::Lowered,
+            Met::Expired,
+            Met::LateRan,
+            Met::Orphan,
+            Met::Resent,
+            Met::HandedOver,
+            Met::AllGone,
+        ],
+        ..Model::NOTHING
+    }
+}
+
+/// Extensions with a rival who takes what is free.
+fn shorter() -> Model {
+    Model {
+        name: "extend-rival",
+        clients: [
+            Plan { extends: &[1, 3], extends_at_most: 2, extend_until: 0, ..ATTEMPT },
+            Plan { start_from: 1, ..RIVAL },
+        ],
+        horizon: 1,
+        breaks: [1, 0],
+        checks_support: false,
+        sometimes: &[Met::Granted, Met::Extended, Met::Lowered, Met::Expired, Met::HandedOver, Met::LateRan],
+        ..Model::NOTHING
+    }
+}
+
+/// A node loses its keys; the holder repairs it, or releases meanwhile, or the rival is faster.
+fn repair() -> Model {
+    Model {
+        name: "repair",
+        clients: [
+            Plan { extends: &[3], extends_at_most: 2, releases: true, ..ATTEMPT },
+            Plan { start_from: 1, ..RIVAL },
+        ],
+        horizon: 1,
+        forgets: 1,
+        forget_at: ALL,
+        hand_out: HandOut::RepairsLater,
+        sometimes: &[
+            Met::Extended,
+            Met::Repaired,
+            Met::RepairRefused,
+            Met::AssumptionBroken,
+            Met::Released,
+            Met::HandedOver,
+        ],
+        ..Model::NOTHING
+    }
+}
+
+/// Two of the nodes are one server (R14a, R24).
+fn alias() -> Model {
+    Model {
+        name: "alias",
+        clients: [Plan { extends: &[1], extends_at_most: 1, releases: true, ..ATTEMPT }, RIVAL],
+        horizon: 1,
+        alias: Some((1, 2)),
+        voids: true,
+        sometimes: &[Met::Granted, Met::Alias, Met::Duplicate, Met::Extended, Met::HandedOver],
+        ..Model::NOTHING
+    }
+}
+
+/// A node restarts without its keys, and gives no vote for one ttl (R25).
+fn restart() -> Model {
+    Model {
+        name: "restart",
+        clients: [Plan { extends: &[2], extends_at_most: 1, ..ATTEMPT }, RIVAL],
+        ttl: 2,
+        horizon: 2,
+        restarts: 1,
+        restart_at: ALL,
+        quarantine: true,
+        sometimes: &[
+            Met::Granted,
+            Met::Muted,
+            Met::QuarantineOver,
+            Met::Extended,
+            Met::HandedOver,
+            Met::LateSet,
+        ],
+        ..Model::NOTHING
+    }
+}
+
+/// The same without: what follows a vote that a node gives against its word is left out, and counted.
+fn amnesia() -> Model {
+    Model {
+        name: "restart-unguarded",
+        horizon: 1,
+        quarantine: false,
+        sometimes: &[Met::Granted, Met::Extended, Met::AssumptionBroken],
+        ..restart()
+    }
+}
+
+/// Renewal up to the end of `max_hold`.
+fn renewal() -> Model {
+    Model {
+        name: "renewal",
+        clients: [Plan { max_hold: Some(4), ..ATTEMPT }, Plan { start_from: 3, ..RIVAL }],
+        horizon: 4,
+        sometimes: &[Met::Renewed, Met::ExtendFailed, Met::Expired, Met::Expiring, Met::HandedOver],
+        ..Model::NOTHING
+    }
+}
+
+/// Commands that are handed out later than they were asked for.
+fn outbox() -> Model {
+    Model {
+        name: "outbox",
+        clients: [
+            Plan { extends: &[1], extends_at_most: 1, releases: true, ..ATTEMPT },
+            Plan { start_from: 1, ..RIVAL },
+        ],
+        horizon: 1,
+        hand_out: HandOut::Later,
+        sometimes: &[Met::Granted, Met::Extended, Met::Lowered, Met::Released, Met::HandedOver],
+        ..Model::NOTHING
+    }
+}
+
 /// For each fault the model in which it is looked for.
 pub(super) fn models_for_faults() -> Vec<(Fault, Model)> {
-    vec![]
+    let attempt = Plan { attempts: 1, abandons: true, ..Plan::NOTHING };
+    let tries = Model {
+        name: "fault",
+        clients: [Plan { attempts: 2, ..attempt }, Plan { abandons: false, ..attempt }],
+        horizon: 0,
+        ..Model::NOTHING
+    };
+    let alone = Model { clients: [attempt, Plan::NOTHING], ..tries.clone() };
+    let holds = Plan { attempts: 1, extends: &[3], extends_at_most: 1, ..Plan::NOTHING };
+    let forgets = Model {
+        clients: [holds, Plan::NOTHING],
+        horizon: 1,
+        forgets: 1,
+        forget_at: ALL,
+        hand_out: HandOut::RepairsLater,
+        ..tries.clone()
+    };
+    let rival = Plan { start_from: 1, ..RIVAL };
+    let shorter = Model {
+        clients: [Plan { extends: &[1], ..holds }, rival],
+        horizon: 1,
+        checks_support: false,
+        ..tries.clone()
+    };
+    vec![
+        (Fault::OneToken, Model { breaks: [1, 0], checks_support: false, ..tries.clone() }),
+        (Fault::HalfQuorum, tries.clone()),
+        (Fault::LateReplyCredited, Model { ended_at_once: false, ..tries.clone() }),
+        (Fault::AmbiguousNotReleased, alone.clone()),
+        (Fault::OwedForgotten, Model { breaks: [1, 0], ..alone }),
+        (Fault::RepairCounted, forgets.clone()),
+        (
+            Fault::RepairAfterRelease,
+            Model { clients: [Plan { releases: true, ..holds }, Plan::NOTHING], ..forgets },
+        ),
+        (Fault::ShorterFromAnswer, shorter.clone()),
+        (
+            Fault::StuckForgotten,
+            Model {
+                clients: [
+                    Plan {
+                        extends: &[1, 3],
+                        extends_at_most: 2,
+                        extends_in_order: true,
+                        extend_until: 0,
+                        ..holds
+                    },
+                    rival,
+                ],
+                breaks: [1, 0],
+                ..shorter
+            },
+        ),
+        (
+            Fault::QuarantineIgnored,
+            Model { clients: [attempt, attempt], restarts: 1, restart_at: ALL, quarantine: true, ..tries },
+        ),
+    ]
 }

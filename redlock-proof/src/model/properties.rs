@@ -24,6 +24,8 @@ pub enum Property {
     /// Once nothing is under way and every connection stands, nothing is left to do, and no server has the token of a
     /// claim that has ended (R7).
     CleanUp,
+    /// A claim treats all nodes alike.
+    Symmetry,
     /// After a timeout the next one is later: no busy loop.
     Timer,
 }
@@ -181,7 +183,11 @@ fn support(
             .forgot
             .is_some_and(|forgot| (usize::from(forgot.client), forgot.attempt) == (client, attempt));
         let there = server.key.filter(|key| key.token == token).map(|key| u64::from(key.until) + 1);
+        // What is sent to a server under another name is not sent in one order with the rest.
+        let one_name =
+            (0..NODES).filter(|other| model.server_of(*other) == model.server_of(node)).count() == 1;
         if model.checks_support
+            && one_name
             && !forgot
             && there.is_none_or(|gone| redlock_core::Instant::from_millis(gone) < until)
         {

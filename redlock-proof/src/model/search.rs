@@ -2,7 +2,7 @@
 
 use super::actions::{Action, After, apply, enabled};
 use super::configs::{Model, Shown};
-use super::properties::{Met, Violation, check};
+use super::properties::{Met, Property, Violation, check, violated};
 use super::state::{State, World};
 use super::table::Seen;
 use super::trace::Trace;
@@ -40,7 +40,7 @@ pub fn search(model: &Model) -> Outcome {
     let mut world = World::new(model);
     let first = State::initial(&mut world);
     let mut seen = Seen::default();
-    seen.insert(first.print(model));
+    seen.insert(first.print(&mut world));
     let mut origins = vec![Origin { parent: 0, action: Action::Tick }];
     let (mut layer, mut next) = (vec![first], Vec::new());
     let mut layer_start = 0_usize;
@@ -59,11 +59,14 @@ pub fn search(model: &Model) -> Outcome {
                         continue;
                     }
                     Ok(After::State(after)) => {
-                        if !seen.insert(after.print(model)) {
+                        if !seen.insert(after.print(&mut world)) {
                             continue;
                         }
                         origins.push(Origin { parent, action });
-                        let checked = check(&world, &after, &mut met);
+                        let checked = match world.asymmetry.take() {
+                            Some(what) => Err(violated(Property::Symmetry, what)),
+                            None => check(&world, &after, &mut met),
+                        };
                         next.push(after);
                         checked.map_err(|violation| (origins.len() - 1, None, violation))
                     }
@@ -75,7 +78,12 @@ pub fn search(model: &Model) -> Outcome {
                 }
             }
         }
-        eprintln!("depth {depth} states {} transitions {transitions} layer {} claims {:?}", origins.len(), next.len(), world.shown());
+        eprintln!(
+            "depth {depth} states {} transitions {transitions} layer {} claims {:?}",
+            origins.len(),
+            next.len(),
+            world.shown()
+        );
         layer_start = origins.len() - next.len();
         core::mem::swap(&mut layer, &mut next);
         depth += u32::from(!layer.is_empty());

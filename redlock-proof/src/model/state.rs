@@ -42,6 +42,16 @@ pub(super) struct Command {
     pub(super) verb: Verb,
 }
 
+impl Command {
+    /// What matters of it on a dead connection, where its answer is lost: neither its number nor its start.
+    pub(super) const fn late(mut self) -> Self {
+        if let Verb::Extend { ttl, .. } = self.verb {
+            self.verb = Verb::Extend { round: 0, hand_out: 0, start: Instant::ZERO, ttl };
+        }
+        self
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Up {
     Ready,
@@ -173,14 +183,47 @@ impl State {
         self.time as u64 * TICK_MS
     }
 
-    /// The fingerprint. Where both clients may do the same, states that differ by their names alone are one: nothing in
-    /// a claim, on a link or in a property depends on the client's name.
-    pub(super) fn print(&self, model: &Model) -> u128 {
-        if model.clients_are_alike() {
-            Print::of(self).min(Print::of(&self.swapped()))
-        } else {
-            Print::of(self)
+    /// The fingerprint.
+    ///
+    /// States that differ by the names of alike clients or nodes alone have one. Nothing in a claim, on a link or in a
+    /// property depends on a client's name. That claims treat all nodes alike is checked as they are renamed.
+    pub(super) fn print(&self, world: &mut World<'_>) -> u128 {
+        let model = world.model;
+        let print = self.print_of_nodes(world);
+        if model.clients_are_alike() { print.min(self.swapped().print_of_nodes(world)) } else { print }
+    }
+
+    /// The least fingerprint of those that have the nodes in the order of what is at them.
+    fn print_of_nodes(&self, world: &mut World<'_>) -> u128 {
+        if !world.model.nodes_are_alike() {
+            return Print::of(self);
         }
+        let at: [u128; NODES] = core::array::from_fn(|node| {
+            Print::of(&(self.servers[node], self.links[0][node], self.links[1][node]))
+        });
+        let mut sorted = at;
+        sorted.sort_unstable();
+        let in_order = |order: &[usize; NODES]| (0..NODES).all(|node| sorted[order[node]] == at[node]);
+        let mut least = u128::MAX;
+        for (number, _) in ORDERS.iter().enumerate().filter(|(_, order)| in_order(order)) {
+            least = least.min(Print::of(&self.renamed(number, world)));
+        }
+        least
+    }
+
+    fn renamed(&self, order: usize, world: &mut World<'_>) -> Self {
+        let mut renamed = *self;
+        for node in 0..NODES {
+            let place = ORDERS[order][node];
+            renamed.servers[place] = self.servers[node];
+            for client in 0..CLIENTS {
+                renamed.links[client][place] = self.links[client][node];
+            }
+        }
+        for slot in renamed.slots.iter_mut().flatten().filter(|slot| slot.claim != 0) {
+            slot.claim = world.renamed(slot.claim, order);
+        }
+        renamed
     }
 
     fn swapped(mut self) -> Self {
@@ -199,6 +242,9 @@ impl State {
         self
     }
 }
+
+/// The orders of the nodes: where each goes. The first leaves them.
+const ORDERS: [[usize; NODES]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
 /// The second client's tokens start here.
 const OTHER: u8 = 8;
@@ -226,6 +272,59 @@ pub(super) enum Input {
     Release,
     Abandon,
     Timeout,
+}
+
+impl Input {
+    fn renamed(self, order: usize) -> Self {
+        let to = |node: NodeId| node_id(ORDERS[order][node.index()]);
+        match self {
+            Self::HandedOut(node, verb) => Self::HandedOut(to(node), verb),
+            Self::Answered(node, verb, answer) => Self::Answered(to(node), verb, answer),
+            Self::Broken(node, reach) => Self::Broken(to(node), reach),
+            Self::Ready(node, reach) => Self::Ready(to(node), reach),
+            Self::ReachChanged(node, reach) => Self::ReachChanged(to(node), reach),
+            Self::Void(node) => Self::Void(to(node)),
+            other @ (Self::Extend(_) | Self::Release | Self::Abandon | Self::Timeout) => other,
+        }
+    }
+}
+
+/// The effect with the nodes renamed, and without the number of the hand-out, which is given anew.
+fn renamed_effect(effect: Effect, order: usize) -> Effect {
+    let to = |node: NodeId| node_id(ORDERS[order][node.index()]);
+    match effect {
+        Effect::Send(node, Verb::Extend { round, start, ttl, .. }) => {
+            Effect::Send(to(node), Verb::Extend { round, hand_out: 0, start, ttl })
+        }
+        Effect::Send(node, verb) => Effect::Send(to(node), verb),
+        Effect::Withdraw(node) => Effect::Withdraw(to(node)),
+        Effect::Alias(node) => Effect::Alias(to(node)),
+        Effect::Repaired(node) => Effect::Repaired(to(node)),
+        other @ (Effect::Granted { .. }
+        | Effect::AttemptLost(_)
+        | Effect::DeadlineMoved { .. }
+        | Effect::RoundDone { .. }
+        | Effect::Expiring { .. }
+        | Effect::Lost(_)
+        | Effect::ReleaseDone(_)) => other,
+    }
+}
+
+/// Whether two lists have the same effects, in any order: each node's are in the order of the node in both.
+fn same_effects(one: &[Effect], other: &[Effect], order: usize) -> bool {
+    let mut left: Vec<Effect> = other.iter().map(|effect| renamed_effect(*effect, 0)).collect();
+    let found = |effect: &Effect| {
+        let wanted = renamed_effect(*effect, order);
+        left.iter().position(|other| *other == wanted).map(|at| left.swap_remove(at)).is_some()
+    };
+    one.len() == other.len() && one.iter().all(found)
+}
+
+/// Where a claim comes from.
+#[derive(Clone, Copy, Debug)]
+enum Origin {
+    Start { client: usize, reach: [Reach; NODES], now: Instant },
+    Input { before: u32, now: Instant, input: Input },
 }
 
 /// What the getters of a claim say: asked once for each claim.
@@ -274,8 +373,8 @@ impl View {
 pub(super) struct Reaction {
     pub(super) claim: u32,
     pub(super) effects: Rc<[Effect]>,
-    /// Whether an extension was refused with nothing sent.
-    pub(super) barred: bool,
+    /// The round of the extension that was asked for.
+    pub(super) round: Option<u32>,
 }
 
 /// What all states of a search share.
@@ -285,6 +384,11 @@ pub(super) struct World<'m> {
     pub(super) links: Pool<Link>,
     claims: Pool<Claim>,
     views: Vec<View>,
+    origins: Vec<Origin>,
+    /// The same claims with the nodes in each order, where that was asked for; 0 if not.
+    renamed: Vec<[u32; ORDERS.len()]>,
+    /// An input to which a claim reacts in another way if the nodes have other names.
+    pub(super) asymmetry: Option<String>,
     /// A claim is a function of its inputs: each is tried once.
     reactions: Table<(u32, Instant, Input), Reaction>,
     scratch: Vec<Effect>,
@@ -297,6 +401,9 @@ impl<'m> World<'m> {
             links: Pool::new(),
             claims: Pool::new(),
             views: Vec::new(),
+            origins: Vec::new(),
+            renamed: Vec::new(),
+            asymmetry: None,
             reactions: Table::default(),
             scratch: Vec::new(),
         }
@@ -313,8 +420,13 @@ impl<'m> World<'m> {
 
     pub(super) fn start(&mut self, client: usize, reach: [Reach; NODES], now: Instant) -> Reaction {
         let mut effects = core::mem::take(&mut self.scratch);
-        let claim = Claim::new(self.model.terms(client), reach, now, &mut effects);
-        self.keep(claim, effects, false)
+        let claim = Claim::new(
+            self.model.terms(client),
+            reach.into_iter().take(self.model.nodes.into()),
+            now,
+            &mut effects,
+        );
+        self.keep(claim, effects, None, Origin::Start { client, reach, now })
     }
 
     pub(super) fn react(&mut self, claim: u32, now: Instant, input: Input) -> Reaction {
@@ -323,7 +435,7 @@ impl<'m> World<'m> {
         }
         let mut effects = core::mem::take(&mut self.scratch);
         let mut after = self.claims.get(claim - 1).clone();
-        let mut barred = false;
+        let mut round = None;
         match input {
             Input::HandedOut(node, verb) => after.handed_out(node, verb, now, &mut effects),
             Input::Answered(node, verb, answer) => after.answered(node, verb, answer, now, &mut effects),
@@ -331,26 +443,65 @@ impl<'m> World<'m> {
             Input::Ready(node, reach) => after.ready(node, reach, now, &mut effects),
             Input::ReachChanged(node, reach) => after.reach_changed(node, reach, now, &mut effects),
             Input::Void(node) => after.void(node, now, &mut effects),
-            Input::Extend(ttl) => barred = after.extend(ttl, now, &mut effects).is_err(),
+            Input::Extend(ttl) => round = after.extend(ttl, now, &mut effects).ok(),
             Input::Release => after.release(now, &mut effects),
             Input::Abandon => after.abandon(now, &mut effects),
             Input::Timeout => after.timeout(now, &mut effects),
         }
-        let reaction = self.keep(after, effects, barred);
+        let reaction = self.keep(after, effects, round, Origin::Input { before: claim, now, input });
         self.reactions.insert((claim, now, input), reaction.clone());
         reaction
     }
 
-    fn keep(&mut self, claim: Claim, mut effects: Vec<Effect>, barred: bool) -> Reaction {
+    fn keep(
+        &mut self,
+        claim: Claim,
+        mut effects: Vec<Effect>,
+        round: Option<u32>,
+        origin: Origin,
+    ) -> Reaction {
         let view = View::of(&claim);
         let (number, new) = self.claims.number(claim);
         if new {
             self.views.push(view);
+            self.origins.push(origin);
+            self.renamed.push([0; ORDERS.len()]);
         }
-        let reaction = Reaction { claim: number + 1, effects: Rc::from(effects.as_slice()), barred };
+        let reaction = Reaction { claim: number + 1, effects: Rc::from(effects.as_slice()), round };
         effects.clear();
         self.scratch = effects;
         reaction
+    }
+
+    /// The claim with the nodes in another order: what it had become if everything that happened to it had happened with
+    /// them in that order.
+    fn renamed(&mut self, claim: u32, order: usize) -> u32 {
+        let index = (claim as usize).wrapping_sub(1);
+        if order == 0 {
+            return claim;
+        }
+        if self.renamed[index][order] != 0 {
+            return self.renamed[index][order];
+        }
+        let (reaction, other) = match self.origins[index] {
+            Origin::Start { client, reach, now } => {
+                let mut moved = reach;
+                for node in 0..NODES {
+                    moved[ORDERS[order][node]] = reach[node];
+                }
+                (self.start(client, reach, now), self.start(client, moved, now))
+            }
+            Origin::Input { before, now, input } => {
+                let moved = self.renamed(before, order);
+                (self.react(before, now, input), self.react(moved, now, input.renamed(order)))
+            }
+        };
+        if !same_effects(&reaction.effects, &other.effects, order) {
+            let what = format!("{:?}: {:?}, else {:?}", self.origins[index], reaction.effects, other.effects);
+            self.asymmetry.get_or_insert(what);
+        }
+        self.renamed[index][order] = other.claim;
+        other.claim
     }
 
     /// How many different claims and links there were.

@@ -3,7 +3,7 @@
 use super::coverage::Coverage;
 use super::timeline::{Lane, Timeline};
 use redlock_core::sim::World;
-use redlock_core::{Event, Instant, LockId, OperationId};
+use redlock_core::{ConnectionId, Event, Instant, LockId, OperationId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was asked for.
@@ -23,6 +23,8 @@ struct Known {
     /// Pending operations, and by when, on the client's clock, they have to be answered.
     pending: BTreeMap<OperationId, (Asked, Instant)>,
     held: BTreeSet<LockId>,
+    /// Values of which a release was handed out: their attempt is lost, or their lock has ended.
+    over: BTreeSet<Vec<u8>>,
     ended: BTreeSet<LockId>,
     grants: u64,
     is_gone: bool,
@@ -107,6 +109,11 @@ impl Oracle {
                 self.on_event(client, &event);
             }
         }
+        for client in 0..self.clients.len() {
+            for (connection, payload) in world.take_sent(client) {
+                self.on_sent(client, connection, &payload);
+            }
+        }
         self.check_exclusion(world);
         self.check_expiry(world);
         self.check_bounds(world);
@@ -139,6 +146,23 @@ impl Oracle {
         {
             self.violations
                 .push(format!("client {client}: {operation:?} ended in a second event: {event:?}"));
+        }
+    }
+
+    /// No SET, and no repair, is handed out for a token after a release of it was.
+    fn on_sent(&mut self, client: usize, connection: ConnectionId, payload: &[u8]) {
+        let Some(known) = self.clients.get_mut(client) else { return };
+        for command in commands(payload) {
+            match about(&command) {
+                Some((Verb::Set, value)) if known.over.contains(value) => {
+                    self.violations
+                        .push(format!("R7: client {client} sets a token that is over, on {connection:?}"));
+                }
+                Some((Verb::Release, value)) => {
+                    known.over.insert(value.to_vec());
+                }
+                Some((Verb::Set, _)) | None => {}
+            }
         }
     }
 
@@ -202,5 +226,68 @@ impl Oracle {
                 }
             }
         }
+    }
+}
+
+enum Verb {
+    Set,
+    Release,
+}
+
+/// The commands of a payload: arrays of strings.
+fn commands(mut payload: &[u8]) -> Vec<Vec<&[u8]>> {
+    let mut commands = Vec::new();
+    while let Some(count) = line(&mut payload, b'*') {
+        let mut command = Vec::new();
+        for _ in 0..count {
+            let Some(length) = line(&mut payload, b'$') else { break };
+            let (word, rest) = payload.split_at_checked(length).unwrap_or_default();
+            payload = rest.get(2..).unwrap_or_default();
+            command.push(word);
+        }
+        commands.push(command);
+    }
+    commands
+}
+
+/// The number of a line that starts with `kind`.
+fn line(payload: &mut &[u8], kind: u8) -> Option<usize> {
+    let end = payload.iter().position(|byte| *byte == b'\r')?;
+    let number = payload.get(..end)?.strip_prefix(&[kind])?;
+    *payload = payload.get(end + 2..)?;
+    std::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// What a command does to which value, if it takes or ends a lock.
+fn about<'a>(command: &[&'a [u8]]) -> Option<(Verb, &'a [u8])> {
+    match command {
+        [b"SET", _, value, b"NX", ..] => Some((Verb::Set, value)),
+        [b"DELEX", _, b"IFEQ", value] | [b"DELIFEQ", _, value] => Some((Verb::Release, value)),
+        [b"EVAL", script, keys, rest @ ..] => {
+            let keys: usize = std::str::from_utf8(keys).ok()?.parse().ok()?;
+            let value = rest.get(keys)?;
+            let has = |word: &[u8]| script.windows(word.len()).any(|part| part == word);
+            match (has(b"'NX'"), has(b"'del'")) {
+                (true, _) => Some((Verb::Set, value)),
+                (_, true) => Some((Verb::Release, value)),
+                (false, false) => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_told_apart() {
+        let payload = b"*6\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n$2\r\nNX\r\n$2\r\nPX\r\n$1\r\n9\r\n\
+            *3\r\n$7\r\nDELIFEQ\r\n$1\r\nk\r\n$1\r\nv\r\n";
+        let commands = commands(payload);
+        assert_eq!(commands.len(), 2);
+        assert!(matches!(about(&commands[0]), Some((Verb::Set, b"v"))));
+        assert!(matches!(about(&commands[1]), Some((Verb::Release, b"v"))));
     }
 }

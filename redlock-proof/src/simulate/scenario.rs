@@ -138,7 +138,8 @@ impl Run<'_> {
             let Ok(config) = config.build() else { return };
             let ahead = Duration::from_millis(self.dice.below(3_600_000));
             let rate = i64::try_from(self.dice.below(8_000)).unwrap_or(0) - 4_000;
-            self.world.add_client_with_clock(config, ahead, rate);
+            let client = self.world.add_client_with_clock(config, ahead, rate);
+            self.world.keep_sent(client);
         }
     }
 
@@ -394,7 +395,10 @@ impl Run<'_> {
             }
             let before = self.oracle.grants(client);
             self.acquire(client, false);
-            self.pass(PATIENCE + self.plan.node_timeout);
+            let end = self.world.now().saturating_add(PATIENCE + self.plan.node_timeout);
+            while self.oracle.grants(client) == before && self.world.now() < end {
+                self.pass(self.plan.node_timeout);
+            }
             if self.oracle.grants(client) == before && self.oracle.violations.is_empty() {
                 self.oracle.violations.push(format!("client {client} did not get a free lock"));
             }

@@ -4,5 +4,5 @@ use redlock_blocking::{Clock as _, Instant, SystemClock};
 
 /// Now.
 pub(crate) fn now() -> Instant {
-    SystemClock::default().now()
+    SystemClock.now()
 }

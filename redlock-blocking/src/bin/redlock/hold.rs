@@ -14,8 +14,9 @@ use crate::run::{Note, Plan};
 use crate::terminal::{self, Terminal};
 use crate::{clock, out, verbose};
 
-/// How long to sleep at most, while nothing happens: timers stop when the machine is suspended, and the lock does not.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// How long to sleep at most, while nothing happens: timers stop when the machine is suspended, and the lock does not. So
+/// long, too, may the command run on after that.
+const LONGEST_SLEEP: Duration = Duration::from_millis(250);
 /// How often to look whether the rest of the group has ended; nobody tells.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// How long to wait for a command that was killed: the kernel may be unable to end it, in a device or a dead file

@@ -8,6 +8,9 @@ use crate::Instant;
 /// So many entries at least are kept.
 pub(super) const LIMIT: usize = 10_000;
 
+/// So much of a reply is kept.
+const REPLY_LIMIT: usize = 1_024;
+
 /// One request, and what was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
@@ -19,7 +22,7 @@ pub struct LogEntry {
     pub database: usize,
     /// The command and its arguments; passwords read `(redacted)`.
     pub args: Vec<Vec<u8>>,
-    /// The reply as encoded, also where it was muted or its client had gone.
+    /// The reply as encoded, also where it was muted or its client had gone; its first 1024 bytes.
     pub reply: Vec<u8>,
 }
 
@@ -42,8 +45,10 @@ impl Log {
         session: SessionId,
         database: usize,
         args: &[Vec<u8>],
-        reply: Vec<u8>,
+        mut reply: Vec<u8>,
     ) {
+        reply.truncate(REPLY_LIMIT);
+        reply.shrink_to_fit();
         // Half at a time, so that dropping the oldest costs little per entry.
         if self.0.len() >= LIMIT.saturating_mul(2) {
             self.0.drain(..LIMIT);

@@ -9,6 +9,9 @@ use super::reply::{Protocol, Reply, encode_invalidation};
 use super::request::RequestParser;
 use super::tracking::Tracking;
 
+/// `client-output-buffer-limit`: a client that reads this much too slowly is cut off without a word.
+const OUTPUT_LIMIT: usize = 64 * 1024 * 1024;
+
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: u64,
@@ -50,6 +53,10 @@ impl Session {
 
     pub(super) fn say(&mut self, reply: &Reply) {
         reply.encode(self.protocol, &mut self.out);
+        if self.out.len() > OUTPUT_LIMIT {
+            self.out = Vec::new();
+            self.closing = true;
+        }
     }
 
     /// Tells of a change, in RESP3 only: RESP2 without `REDIRECT` accepts tracking and then delivers nothing.

@@ -421,6 +421,18 @@ fn the_log_is_capped() {
 }
 
 #[test]
+fn a_client_that_does_not_read_is_cut_off_in_the_middle_of_its_pipeline() {
+    let mut server = server();
+    let session = server.open(START);
+    server.put(b"big", &alloc::vec![b'x'; 1 << 20], None, START);
+    server.receive(session, &b"GET big\r\n".repeat(100), START);
+    server.receive(session, b"SET k v\r\n", START);
+    assert!(server.wants_close(session));
+    assert_eq!(server.value(b"k", START), None);
+    assert!(server.log().len() < 100 && server.log().iter().all(|entry| entry.reply.len() <= 1_024));
+}
+
+#[test]
 fn the_same_calls_give_the_same_bytes() {
     let run = || {
         let mut server = Server::new(Dialect::Valkey9, 11);

@@ -1,0 +1,3 @@
+//! The clock, and entropy.
+
+redlock_core::__system!();

@@ -1,0 +1,19 @@
+//! This adapter, as the suite wants it.
+
+#[path = "../../../redlock-blocking/tests/suite/facade.rs"]
+mod facade;
+
+use redlock_async_std::AsyncIo;
+use redlock_core::handoff::task;
+
+pub use facade::{Acquire, Events, Guard};
+pub use redlock_async_std::SystemClock;
+pub use redlock_core::handoff::names::*;
+
+pub type Redlock = facade::Redlock<AsyncIo>;
+
+impl facade::Adapter for AsyncIo {
+    fn place(builder: task::Builder<Self>) -> task::Builder<Self> {
+        builder
+    }
+}

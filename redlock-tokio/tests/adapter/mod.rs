@@ -1,0 +1,24 @@
+//! This adapter, as the suite wants it.
+
+#[path = "../../../redlock-blocking/tests/suite/facade.rs"]
+mod facade;
+
+use redlock_core::handoff::task;
+use redlock_tokio::Tokio;
+use std::sync::LazyLock;
+use tokio::runtime::Runtime;
+
+pub use facade::{Acquire, Events, Guard};
+pub use redlock_core::handoff::names::*;
+pub use redlock_tokio::SystemClock;
+
+pub type Redlock = facade::Redlock<Tokio>;
+
+/// Where the clients' drivers run; those who wait are threads outside of it.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+
+impl facade::Adapter for Tokio {
+    fn place(builder: task::Builder<Self>) -> task::Builder<Self> {
+        builder.spawn_with(|driver| drop(RUNTIME.spawn(driver)))
+    }
+}
