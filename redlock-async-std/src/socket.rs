@@ -3,7 +3,7 @@
 use async_io::Async;
 use core::net::SocketAddr;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, ready};
 use core::time::Duration;
 use futures_lite::{AsyncRead, AsyncWrite};
 use redlock_core::handoff::task::{BoxFuture, Socket, Transport};
@@ -47,18 +47,34 @@ impl Transport for Sockets {
     }
 }
 
-struct Stream<S>(S);
-
-fn boxed(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Box<dyn Socket> {
-    Box::new(Stream(stream))
+struct Stream<S> {
+    socket: Async<S>,
+    /// The last read did not fill its buffer: the next one waits until there is more, instead of asking the system in vain.
+    is_drained: bool,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Socket for Stream<S> {
+fn boxed<S>(socket: Async<S>) -> Box<dyn Socket>
+where
+    Async<S>: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: 'static,
+{
+    Box::new(Stream { socket, is_drained: false })
+}
+
+impl<S> Socket for Stream<S>
+where
+    Async<S>: AsyncRead + AsyncWrite + Unpin + Send,
+{
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_read(cx, buffer)
+        if self.is_drained {
+            ready!(self.socket.poll_readable(cx))?;
+        }
+        let length = ready!(Pin::new(&mut self.socket).poll_read(cx, buffer))?;
+        self.is_drained = length < buffer.len();
+        Poll::Ready(Ok(length))
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
+        Pin::new(&mut self.socket).poll_write(cx, bytes)
     }
 }

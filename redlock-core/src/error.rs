@@ -339,7 +339,7 @@ impl fmt::Display for AcquireErrorKind {
 
 impl fmt::Display for AcquireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "could not acquire \"{}\": {}", self.resource, self.kind)?;
+        write!(f, "could not acquire {}: {}", self.resource, self.kind)?;
         if self.attempts > 0 {
             let s = if self.attempts == 1 { "" } else { "s" };
             write!(f, " ({} attempt{s} in {:.1?})", self.attempts, self.elapsed)?;
@@ -416,7 +416,7 @@ impl fmt::Display for ExtendErrorKind {
 
 impl fmt::Display for ExtendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "could not extend \"{}\": {}", self.resource, self.kind)?;
+        write!(f, "could not extend {}: {}", self.resource, self.kind)?;
         write_nodes(f, &self.nodes)
     }
 }

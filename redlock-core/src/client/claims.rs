@@ -249,6 +249,8 @@ impl Client {
 
     fn on_round_done(&mut self, lock: u64, round: u32, cause: Cause, result: Result<Instant, ExtendFailure>) {
         let Some(entry) = self.claims.get_mut(lock) else { return };
+        // A round of which nothing could be sent has its own report all the same.
+        entry.start_round(round, self.now);
         let waiting = entry
             .rounds
             .iter()

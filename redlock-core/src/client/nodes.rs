@@ -7,7 +7,7 @@ use crate::event::{DisconnectReason, Event, Output};
 use crate::ids::{ConnectionId, LockId};
 use crate::machine::{Answer, Verb};
 use crate::node::handshake::{Greeting, Progress, Step};
-use crate::node::{Form, Outgoing, State, Tag};
+use crate::node::{Form, Node, Outgoing, State, Tag};
 use crate::wire::answer::{Answer as Said, Asked, Fallback};
 use crate::wire::error::{ErrorCode, ServerError};
 use crate::wire::handshake::{DeleteForm, ExtendForm};
@@ -125,7 +125,7 @@ impl Client {
         }
         self.arm_node(index);
         if was_ready {
-            let (now, Some(reach)) = (self.now, self.nodes.get(index).map(crate::node::Node::reach)) else {
+            let (now, Some(reach)) = (self.now, self.nodes.get(index).map(Node::reach)) else {
                 return;
             };
             for lock in self.all_claims() {
@@ -149,6 +149,13 @@ impl Client {
     /// The handshake is done: what is owed goes first, before any new SET (R7).
     fn on_greeted(&mut self, index: usize, greeting: Greeting) {
         let now = self.now;
+        if let Some(other) = self.same_server(index, &greeting) {
+            // Of two names of one server the later in the configuration is refused, whichever was there first.
+            self.refuse_duplicate(index.max(other), index.min(other));
+            if index > other {
+                return;
+            }
+        }
         let Some(node) = self.nodes.get_mut(index) else { return };
         let id = node.id;
         let unknown = greeting.info.as_ref().is_none_or(|info| info.run_id.is_none());
@@ -171,6 +178,27 @@ impl Client {
             self.drive(lock, |claim, effects| claim.ready(id, reach, now, effects));
         }
         self.evaluate_connects();
+    }
+
+    /// Another node that is ready and says that it is the same server process (R24).
+    fn same_server(&self, index: usize, greeting: &Greeting) -> Option<usize> {
+        let run_id = greeting.info.as_ref()?.run_id.as_deref()?;
+        let is_it = |(other, node): &(usize, &Node)| {
+            *other != index && node.is_ready() && node.run_id() == Some(run_id)
+        };
+        self.nodes.iter().enumerate().find(is_it).map(|(other, _)| other)
+    }
+
+    /// The node turned out to be the second name of another: its vote leaves every attempt, its support every lock, at
+    /// once, and its connection is closed (R24).
+    fn refuse_duplicate(&mut self, index: usize, of: usize) {
+        let now = self.now;
+        let (Some(node), Some(of)) = (self.nodes.get(index), self.nodes.get(of)) else { return };
+        let (id, fault) = (node.id, NodeFault::Duplicate { of: of.label.clone() });
+        for lock in self.all_claims() {
+            self.drive(lock, |claim, effects| claim.void(id, now, effects));
+        }
+        self.lose_connection(index, fault, true);
     }
 
     /// Puts a command of the node itself into its outbox.

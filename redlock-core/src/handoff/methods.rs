@@ -151,7 +151,7 @@ macro_rules! __client_methods {
             self.events_with_capacity($crate::handoff::DEFAULT_FEED)
         }
 
-        /// The client's clock, by which [`Guard::valid_until`] counts.
+        /// The client's clock, by which a guard's `valid_until` counts.
         #[must_use]
         pub fn now(&self) -> $crate::Instant {
             self.hub.shared().now()

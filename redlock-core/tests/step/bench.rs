@@ -258,6 +258,12 @@ impl Bench {
         }
     }
 
+    /// The node is a second name of another one's process.
+    pub(crate) fn same_process(&mut self, node: u8, other: u8) {
+        let run = self.end(other).run;
+        self.end(node).run = run;
+    }
+
     /// The node comes back as a new process.
     pub(crate) fn restarted(&mut self, node: u8) {
         self.end(node).run += 0x1000;

@@ -1,7 +1,7 @@
 //! `connect`, and how nodes stand: R27.
 
 use crate::bench::*;
-use redlock_core::{ConnectError, DisconnectReason, Event, NodeFault, NodeOutcome, NodeState};
+use redlock_core::{ConnectError, DisconnectReason, Event, LostReason, NodeFault, NodeOutcome, NodeState};
 
 fn connect(bench: &mut Bench, millis: u64) {
     bench.client.connect(ms(millis), bench.now);
@@ -169,4 +169,70 @@ fn r27_b39_the_same_reason_is_said_once() {
     bench.until_wanted(0);
     bench.cut_for(0, DisconnectReason::Io("host unreachable".into()));
     assert_eq!(bench.notices().len(), 1);
+}
+
+fn is_duplicate(bench: &Bench, index: u8, of: &str) -> bool {
+    match bench.client.node(node(index)).unwrap().state {
+        NodeState::Down { fault: NodeFault::Duplicate { of: first }, .. } => first.contains(of),
+        _ => false,
+    }
+}
+
+#[test]
+fn r24_the_second_name_of_a_server_is_refused_with_both_names() {
+    let mut bench = Bench::cold(3);
+    bench.same_process(2, 0);
+    bench.up(0);
+    bench.up(2);
+    assert!(is_duplicate(&bench, 2, "node0"), "the later one, not the one that was there first");
+    assert_eq!(bench.client.node(node(0)).unwrap().state, NodeState::Ready);
+    assert_eq!(bench.sent(2), Vec::<String>::new());
+    connect(&mut bench, 5_000);
+    bench.nothing_told();
+    bench.up(1);
+    assert!(matches!(bench.one(), Event::Connected { .. }));
+}
+
+#[test]
+fn r24_the_earlier_name_counts_even_if_it_is_heard_later() {
+    let mut bench = Bench::cold(3);
+    bench.same_process(2, 0);
+    bench.up(2);
+    assert_eq!(bench.client.node(node(2)).unwrap().state, NodeState::Ready);
+    bench.up(0);
+    assert!(is_duplicate(&bench, 2, "node0"));
+    assert_eq!(bench.client.node(node(0)).unwrap().state, NodeState::Ready);
+}
+
+#[test]
+fn r24_found_after_the_grant_its_support_leaves_the_lock_at_once() {
+    let mut bench = Bench::cold(3);
+    bench.same_process(2, 0);
+    bench.up(1);
+    bench.up(2);
+    bench.try_acquire("a");
+    bench.reply(1, OK);
+    bench.reply(2, OK);
+    assert!(matches!(bench.one(), Event::Acquired { .. }));
+    // The first name is heard only now: the second one's vote was the first one's.
+    bench.up(0);
+    assert!(is_duplicate(&bench, 2, "node0"));
+    assert!(matches!(bench.one(), Event::Lost { reason: LostReason::DuplicateNode, .. }));
+}
+
+#[test]
+fn r24_found_during_an_attempt_its_vote_leaves_it() {
+    let mut bench = Bench::cold(3);
+    bench.same_process(2, 0);
+    bench.up(1);
+    bench.up(2);
+    bench.try_acquire("a");
+    bench.reply(2, OK);
+    bench.up(0);
+    bench.reply(1, OK);
+    bench.nothing_told();
+    bench.reply(0, b"_\r\n");
+    bench.at(20_000);
+    let told = bench.told();
+    assert!(told.iter().all(|event| !matches!(event, Event::Acquired { .. })), "{told:?}");
 }
