@@ -83,3 +83,8 @@ pub use redlock::{Builder, Redlock};
 pub use system::SystemClock;
 
 pub use redlock_core::handoff::names::*;
+
+/// The crate's front page, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -2,7 +2,7 @@
 //! before it ends, dies or loses its lock.
 //!
 //! ```text
-//! REDLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3 cargo run -p redlock-tokio --example singleton
+//! REDLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3 cargo run -p redlock-tokio --example tokio-singleton
 //! ```
 #![expect(clippy::print_stdout, reason = "an example")]
 

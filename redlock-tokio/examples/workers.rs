@@ -2,7 +2,7 @@
 //! a lock that was lost meanwhile is thrown away.
 //!
 //! ```text
-//! REDLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3 cargo run -p redlock-tokio --example workers
+//! REDLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3 cargo run -p redlock-tokio --example tokio-workers
 //! ```
 #![expect(clippy::print_stdout, reason = "an example")]
 

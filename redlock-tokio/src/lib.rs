@@ -110,3 +110,44 @@ const _: () = {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadmeDoctests;
+
+/// B57: what is thrown away by mistake is told.
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// async fn run(redlock: redlock_tokio::Redlock) {
+///     redlock.acquire("door").await.unwrap();
+/// }
+/// ```
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// async fn run(guard: redlock_tokio::Guard) {
+///     guard.release().await;
+/// }
+/// ```
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// async fn run(guard: redlock_tokio::Guard) {
+///     guard.lost();
+/// }
+/// ```
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// async fn run(redlock: redlock_tokio::Redlock) {
+///     redlock.acquire("door");
+/// }
+/// ```
+///
+/// ```
+/// #![deny(unused_must_use)]
+/// async fn run(redlock: redlock_tokio::Redlock) {
+///     let guard = redlock.acquire("door").await.unwrap();
+///     guard.lost().await;
+///     let _released = guard.release().await;
+/// }
+/// ```
+#[cfg(doctest)]
+struct MustUseDoctests;

@@ -10,7 +10,9 @@
 )]
 
 use redlock_core::sim::{Dialect, Server, TcpNode};
-use redlock_tokio::{AcquireErrorKind, BuildError, ExtendErrorKind, Guard, LostReason, NodeVote, Redlock};
+use redlock_tokio::{
+    AcquireErrorKind, BuildError, Events, ExtendErrorKind, Guard, LostReason, NodeVote, Redlock,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::thread;
@@ -274,4 +276,19 @@ fn r20_many_guards_are_dropped_while_their_runtime_ends() {
         });
         nodes.has_no_key();
     }
+}
+
+/// Compiles: every future can be sent to another thread, wherever it waits.
+#[expect(dead_code, reason = "it is compiled, not called")]
+fn futures_are_send(redlock: &'static Redlock, guard: &'static Guard, events: &'static mut Events) {
+    fn sent<T: Send>(_: T) {}
+    sent(Redlock::connect(["redis://localhost"]));
+    sent(Redlock::builder().connect());
+    sent(redlock.acquire("door").into_future());
+    sent(redlock.acquire("door").hold(async |guard| guard.lost().await));
+    sent(redlock.close());
+    sent(guard.extend(LONG));
+    sent(guard.lost());
+    sent(guard.share().release());
+    sent(events.next());
 }

@@ -114,6 +114,8 @@ pub fn b10_a_slow_holder_does_not_remove_the_next_ones_lock(make: &Make<'_>) {
     let cluster = make(3);
     let (ann, bob) = (client(&*cluster), client(&*cluster));
     let slow = ann.acquire("door").ttl(ms(100)).lock().unwrap();
+    // A node on which it expires a moment later would refuse the next one.
+    no_key(&*cluster, "door");
     let next = bob.acquire("door").ttl(Duration::from_secs(30)).lock().unwrap();
     let value = same_everywhere(&*cluster, "door");
     assert!(!slow.is_held());
