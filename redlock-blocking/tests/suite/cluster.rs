@@ -252,13 +252,31 @@ impl Process {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
+    /// Whether it listens. Another process may have the port, another test's server too: then this one ends.
     fn is_up(&self) -> bool {
+        let mut is_ours = false;
         within(Duration::from_secs(10), || {
             let ended = self.child.lock().unwrap().try_wait().unwrap().is_some();
-            ended || TcpStream::connect(self.addr).is_ok()
+            is_ours = !ended && self.answers();
+            ended || is_ours
         });
-        let ended = self.child.lock().unwrap().try_wait().unwrap().is_some();
-        !ended
+        is_ours
+    }
+
+    /// Whether it is this process that answers at its port.
+    fn answers(&self) -> bool {
+        let id = format!("process_id:{}\r\n", self.child.lock().unwrap().id());
+        let Ok(mut client) = TcpStream::connect(self.addr) else { return false };
+        let (mut info, mut buffer) = (Vec::new(), [0; 4096]);
+        let asked = client.write_all(b"INFO server\r\n");
+        client.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        while asked.is_ok() && !String::from_utf8_lossy(&info).contains(&id) {
+            match client.read(&mut buffer) {
+                Ok(length @ 1..) => info.extend_from_slice(&buffer[..length]),
+                Ok(_) | Err(_) => return false,
+            }
+        }
+        asked.is_ok()
     }
 
     fn signal(&self, signal: Signal) {

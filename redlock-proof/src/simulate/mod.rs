@@ -8,6 +8,12 @@
 //! The oracle looks after every step. What breaks an assumption on purpose ([`Breakage`]) must make it
 //! cry: that is tested beside it.
 
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "a checker that runs on a host, never without std"
+)]
+
 mod coverage;
 mod dice;
 mod oracle;

@@ -281,7 +281,10 @@ impl Run<'_> {
                 match what {
                     5 => link.to_server = Flow::Held,
                     6 => link.to_client = Flow::Held,
-                    7 => link.connects = if bytes % 2 == 0 { Connects::Refused } else { Connects::Swallowed },
+                    7 => {
+                        link.connects =
+                            if bytes.is_multiple_of(2) { Connects::Refused } else { Connects::Swallowed }
+                    }
                     _ => {
                         (link.to_server, link.to_client, link.connects) =
                             (Flow::Open, Flow::Open, Connects::Normal)
