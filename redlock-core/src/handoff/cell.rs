@@ -124,17 +124,21 @@ impl LockCell {
 
     /// Why it is not held at `now` any more, if it was not released.
     pub(super) fn lost_reason(&self, now: Instant) -> Option<LostReason> {
+        // In this order: who ends it says so and why in one step.
+        if self.is_held(now) {
+            return None;
+        }
         match self.ended() {
             Some(Ended::Lost(reason)) => Some(reason),
             Some(Ended::Released) => None,
-            None => (!self.is_held(now)).then_some(LostReason::Expired),
+            None => Some(LostReason::Expired),
         }
     }
 
     /// It has ended: said once, to all who wait for it.
     pub(super) fn end(&self, ended: Ended, after: &mut After) {
-        self.state.fetch_or(ENDED, Ordering::AcqRel);
         let mut inner = lock(&self.inner);
+        self.state.fetch_or(ENDED, Ordering::AcqRel);
         if inner.ended.is_some() {
             return;
         }

@@ -220,7 +220,7 @@ impl<D: Driver> Shared<D> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 impl<D> Shared<D> {
     /// Runs `work` while another thread seems to have the mutex.
     pub(super) fn while_locked(&self, work: impl FnOnce()) {
@@ -289,9 +289,7 @@ impl<D: Driver> Hub<D> {
         };
         let started = self.shared.with(|state, now, _| {
             let operation = state.client.acquire(options.request(entropy), now);
-            state
-                .waiting
-                .insert(operation, Slot { resources: options.resources().to_vec(), ..Slot::default() });
+            state.wait_for(operation, options.resources().to_vec());
             operation
         });
         match started {

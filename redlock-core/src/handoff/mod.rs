@@ -8,6 +8,8 @@
 //!   [`core::task::Waker`] and nothing else. A runtime awaits them; a thread polls them with a waker that unparks it.
 //! - [`Handle`]: what a guard is made of. It answers from the local clock, without the engine.
 //! - [`Subscription`]: the events, bounded.
+//! - [`dial`] and [`CallbackThread`]: from a name to a connection, and where callbacks run.
+//! - `task` (feature `task`): all of an asynchronous adapter that is not its runtime.
 //!
 //! # The mutex
 //!
@@ -28,6 +30,8 @@ mod environment;
 mod feed;
 mod handle;
 mod hub;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod methods;
 pub mod names;
 mod options;
@@ -36,7 +40,9 @@ mod pending;
 mod sync;
 #[cfg(feature = "task")]
 pub mod task;
+// Built from loom's primitives, nothing runs outside of a model.
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests;
 
 pub use after::Callback;

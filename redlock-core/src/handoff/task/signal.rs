@@ -45,7 +45,7 @@ pub(super) struct Signal {
 }
 
 impl Signal {
-    pub(super) const fn new(bell: Arc<Bell>) -> Self {
+    pub(super) fn new(bell: Arc<Bell>) -> Self {
         Self { bell, is_set: AtomicBool::new(false) }
     }
 
