@@ -21,5 +21,7 @@
     reason = "a checker with arrays of fixed size and no input: a wrong index is a bug in it, and has to stop it"
 )]
 
+extern crate alloc;
+
 pub mod model;
 pub mod simulate;

@@ -65,9 +65,6 @@ fn show(outcome: &Outcome) {
     if *excused > 0 {
         line += &format!(" assumption-broken={excused}");
     }
-    if std::env::var_os("MODEL_POOLS").is_some() {
-        line += &format!(" claims={} links={}", outcome.shown.claims, outcome.shown.links);
-    }
     println!("{line}");
     if let Some(trace) = violation {
         println!("{trace}");

@@ -2,9 +2,9 @@
 //! with one line that a script can read.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command's output")]
 
+use core::sync::atomic::{AtomicU64, Ordering};
 use redlock_proof::simulate::{BRANCHES, Coverage, Dice, run};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::{env, thread};
 

@@ -36,7 +36,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    const NOTHING: Self = Self {
+    pub(super) const NOTHING: Self = Self {
         attempts: 0,
         start_from: 0,
         start_until: 0,
@@ -88,15 +88,17 @@ pub struct Model {
     pub(super) ended_at_once: bool,
     /// Whether the support of every node is compared with its server.
     pub(super) checks_support: bool,
+    /// Whether states that differ by names alone are taken for one.
+    pub(super) renames: bool,
     pub(super) fault: Option<Fault>,
     pub(super) sometimes: &'static [Met],
 }
 
 const FIRST: [bool; NODES] = [true, false, false];
-const ALL: [bool; NODES] = [true; NODES];
+pub(super) const ALL: [bool; NODES] = [true; NODES];
 
 impl Model {
-    const NOTHING: Self = Self {
+    pub(super) const NOTHING: Self = Self {
         name: "",
         clients: [Plan::NOTHING; 2],
         nodes: 3,
@@ -120,6 +122,7 @@ impl Model {
         hand_out: HandOut::AtOnce,
         ended_at_once: true,
         checks_support: true,
+        renames: true,
         fault: None,
         sometimes: &[],
     };
@@ -140,6 +143,18 @@ impl Model {
     #[must_use]
     pub fn with(self, fault: Fault) -> Self {
         Self { fault: Some(fault), ..self }
+    }
+
+    /// The same model, with clients that do nothing.
+    #[must_use]
+    pub fn idle(self) -> Self {
+        Self { clients: [Plan::NOTHING; 2], ..self }
+    }
+
+    /// The same model, with states that differ by names alone taken for different ones: many more of them.
+    #[must_use]
+    pub fn without_renaming(self) -> Self {
+        Self { renames: false, ..self }
     }
 
     pub(super) fn terms(&self, client: usize) -> Terms {
@@ -190,53 +205,71 @@ impl Model {
         let faults = (self.breaks == [0, 0] || alike(self.break_at))
             && (self.forgets == 0 || alike(self.forget_at))
             && (self.restarts == 0 || alike(self.restart_at));
-        faults && self.alias.is_none() && usize::from(self.nodes) == NODES
+        self.renames && faults && self.alias.is_none() && usize::from(self.nodes) == NODES
     }
 
     /// Whether both clients may do the same.
     pub(super) fn clients_are_alike(&self) -> bool {
-        self.clients[0] == self.clients[1] && self.breaks[0] == self.breaks[1]
+        self.renames && self.clients[0] == self.clients[1] && self.breaks[0] == self.breaks[1]
     }
-}
-
-/// How many different claims and links there were.
-#[derive(Clone, Copy, Debug)]
-pub struct Shown {
-    /// Claims.
-    pub claims: usize,
-    /// Links between a client and a node.
-    pub links: usize,
 }
 
 /// The models with the bounds that are checked on every change, the longest first.
 #[must_use]
 pub fn models() -> Vec<Model> {
     vec![
-        attempts(),
-        rivals(),
-        connect(),
-        extend(),
-        one_node(),
-        shorter(),
-        repair(),
-        alias(),
         restart(),
-        amnesia(),
+        extend(),
         renewal(),
+        one_node(),
+        rivals(),
+        repair(),
+        shorter(),
+        alias(),
+        amnesia(),
         outbox(),
+        attempts(),
+        connect(),
     ]
 }
 
-/// Larger bounds.
+/// Larger bounds: minutes, and some gigabytes.
 #[must_use]
 pub fn deep_models() -> Vec<Model> {
-    vec![]
+    let mut longer = renewal();
+    longer.clients[0].max_hold = Some(5);
+    longer.horizon = 5;
+    let mut any_order = shorter();
+    any_order.clients[0].extends_in_order = false;
+    let mut more_extends = one_node();
+    more_extends.clients[0].extends_at_most = 3;
+    let mut released = extend();
+    released.clients[0].releases = true;
+    let mut two_extends = alias();
+    two_extends.clients[0].extends = &[1, 3];
+    two_extends.clients[0].extends_at_most = 2;
+    let mut any_time = outbox();
+    any_time.clients[1].start_from = 0;
+    vec![
+        Model { ended_at_once: false, ..connect() },
+        Model { ended_at_once: false, ..attempts() },
+        Model { horizon: 3, ..rivals() },
+        longer,
+        released,
+        more_extends,
+        any_order,
+        Model { horizon: 2, ..repair() },
+        two_extends,
+        Model { horizon: 3, ..restart() },
+        Model { horizon: 2, ..amnesia() },
+        any_time,
+    ]
 }
 
 /// One attempt at once: that it may as well start later is the same but for the horizon.
 const ATTEMPT: Plan = Plan { attempts: 1, ..Plan::NOTHING };
 /// One attempt at any time.
-const RIVAL: Plan = Plan { start_until: u8::MAX, ..ATTEMPT };
+pub(super) const RIVAL: Plan = Plan { start_until: u8::MAX, ..ATTEMPT };
 
 /// Attempts after one another, with replies and commands that are lost or late.
 fn attempts() -> Model {
@@ -294,7 +327,6 @@ fn connect() -> Model {
         break_to: &[Up::Connecting, Up::Down],
         idle_breaks: true,
         gives_up: true,
-        ended_at_once: false,
         sometimes: &[
             Met::Granted,
             Met::AttemptLost,
@@ -364,7 +396,7 @@ fn shorter() -> Model {
     Model {
         name: "extend-rival",
         clients: [
-            Plan { extends: &[1, 3], extends_at_most: 2, extend_until: 0, ..ATTEMPT },
+            Plan { extends: &[1, 3], extends_at_most: 2, extends_in_order: true, extend_until: 0, ..ATTEMPT },
             Plan { start_from: 1, ..RIVAL },
         ],
         horizon: 1,
@@ -469,66 +501,4 @@ fn outbox() -> Model {
         sometimes: &[Met::Granted, Met::Extended, Met::Lowered, Met::Released, Met::HandedOver],
         ..Model::NOTHING
     }
-}
-
-/// For each fault the model in which it is looked for.
-pub(super) fn models_for_faults() -> Vec<(Fault, Model)> {
-    let attempt = Plan { attempts: 1, abandons: true, ..Plan::NOTHING };
-    let tries = Model {
-        name: "fault",
-        clients: [Plan { attempts: 2, ..attempt }, Plan { abandons: false, ..attempt }],
-        horizon: 0,
-        ..Model::NOTHING
-    };
-    let alone = Model { clients: [attempt, Plan::NOTHING], ..tries.clone() };
-    let holds = Plan { attempts: 1, extends: &[3], extends_at_most: 1, ..Plan::NOTHING };
-    let forgets = Model {
-        clients: [holds, Plan::NOTHING],
-        horizon: 1,
-        forgets: 1,
-        forget_at: ALL,
-        hand_out: HandOut::RepairsLater,
-        ..tries.clone()
-    };
-    let rival = Plan { start_from: 1, ..RIVAL };
-    let shorter = Model {
-        clients: [Plan { extends: &[1], ..holds }, rival],
-        horizon: 1,
-        checks_support: false,
-        ..tries.clone()
-    };
-    vec![
-        (Fault::OneToken, Model { breaks: [1, 0], checks_support: false, ..tries.clone() }),
-        (Fault::HalfQuorum, tries.clone()),
-        (Fault::LateReplyCredited, Model { ended_at_once: false, ..tries.clone() }),
-        (Fault::AmbiguousNotReleased, alone.clone()),
-        (Fault::OwedForgotten, Model { breaks: [1, 0], ..alone }),
-        (Fault::RepairCounted, forgets.clone()),
-        (
-            Fault::RepairAfterRelease,
-            Model { clients: [Plan { releases: true, ..holds }, Plan::NOTHING], ..forgets },
-        ),
-        (Fault::ShorterFromAnswer, shorter.clone()),
-        (
-            Fault::StuckForgotten,
-            Model {
-                clients: [
-                    Plan {
-                        extends: &[1, 3],
-                        extends_at_most: 2,
-                        extends_in_order: true,
-                        extend_until: 0,
-                        ..holds
-                    },
-                    rival,
-                ],
-                breaks: [1, 0],
-                ..shorter
-            },
-        ),
-        (
-            Fault::QuarantineIgnored,
-            Model { clients: [attempt, attempt], restarts: 1, restart_at: ALL, quarantine: true, ..tries },
-        ),
-    ]
 }

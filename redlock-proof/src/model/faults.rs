@@ -3,7 +3,8 @@
 //! They are planted in the harness: in what is told to the claims, and where commands and answers go. The shipped code is
 //! the same in all models.
 
-use super::configs::{Model, models_for_faults};
+use super::configs::{ALL, HandOut, Model, Plan, RIVAL};
+use super::properties::Property;
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub enum Fault {
 pub struct Planted {
     /// The fault.
     pub fault: Fault,
+    /// What it violates.
+    pub property: Property,
     /// A model with the fault in it.
     pub model: Model,
 }
@@ -44,8 +47,83 @@ pub struct Planted {
 /// Every planted fault.
 #[must_use]
 pub fn planted() -> Vec<Planted> {
-    models_for_faults()
-        .into_iter()
-        .map(|(fault, model)| Planted { fault, model: model.with(fault) })
-        .collect()
+    let plant = |(fault, property, model): (Fault, Property, Model)| Planted {
+        fault,
+        property,
+        model: model.with(fault),
+    };
+    models().into_iter().map(plant).collect()
+}
+
+/// For each fault the property that it violates, and the model in which it is looked for.
+fn models() -> Vec<(Fault, Property, Model)> {
+    let attempt = Plan { attempts: 1, abandons: true, ..Plan::NOTHING };
+    let tries = Model {
+        name: "fault",
+        clients: [Plan { attempts: 2, ..attempt }, Plan { abandons: false, ..attempt }],
+        horizon: 0,
+        ..Model::NOTHING
+    };
+    let alone = Model { clients: [attempt, Plan::NOTHING], ..tries.clone() };
+    let holds = Plan { attempts: 1, extends: &[3], extends_at_most: 1, ..Plan::NOTHING };
+    let forgets = Model {
+        clients: [holds, Plan::NOTHING],
+        horizon: 1,
+        forgets: 1,
+        forget_at: ALL,
+        hand_out: HandOut::RepairsLater,
+        ..tries.clone()
+    };
+    let rival = Plan { start_from: 1, ..RIVAL };
+    let shorter = Model {
+        clients: [Plan { extends: &[1], ..holds }, rival],
+        horizon: 1,
+        checks_support: false,
+        ..tries.clone()
+    };
+    vec![
+        (
+            Fault::OneToken,
+            Property::Exclusion,
+            Model { breaks: [1, 0], checks_support: false, ..tries.clone() },
+        ),
+        (Fault::HalfQuorum, Property::Exclusion, tries.clone()),
+        (
+            Fault::LateReplyCredited,
+            Property::Exclusion,
+            Model { ended_at_once: false, checks_support: false, ..tries.clone() },
+        ),
+        (Fault::AmbiguousNotReleased, Property::CleanUp, alone.clone()),
+        (Fault::OwedForgotten, Property::CleanUp, Model { breaks: [1, 0], ..alone }),
+        (Fault::RepairCounted, Property::Support, forgets.clone()),
+        (
+            Fault::RepairAfterRelease,
+            Property::CleanUp,
+            Model { clients: [Plan { releases: true, ..holds }, Plan::NOTHING], ..forgets },
+        ),
+        (Fault::ShorterFromAnswer, Property::Exclusion, shorter.clone()),
+        (
+            Fault::StuckForgotten,
+            Property::Exclusion,
+            Model {
+                clients: [
+                    Plan {
+                        extends: &[1, 3],
+                        extends_at_most: 2,
+                        extends_in_order: true,
+                        extend_until: 0,
+                        ..holds
+                    },
+                    rival,
+                ],
+                breaks: [1, 0],
+                ..shorter
+            },
+        ),
+        (
+            Fault::QuarantineIgnored,
+            Property::Exclusion,
+            Model { clients: [attempt, attempt], restarts: 1, restart_at: ALL, quarantine: true, ..tries },
+        ),
+    ]
 }

@@ -6,10 +6,11 @@ mod faults;
 mod properties;
 mod search;
 mod state;
+mod step;
 mod table;
 mod trace;
 
-pub use configs::{Model, Plan, Shown, deep_models, models};
+pub use configs::{Model, Plan, deep_models, models};
 pub use faults::{Fault, Planted, planted};
 pub use properties::{Met, Property, Violation};
 pub use search::{Outcome, search};

@@ -142,6 +142,9 @@ pub(super) fn check(world: &World<'_>, state: &State, met: &mut u32) -> Result<(
             if late(state, slot.releasing, slot.release_at, model) {
                 return Err(violated(Property::Released, format!("the release of {} is unanswered", name())));
             }
+            if view.held && now >= view.deadline {
+                return Err(violated(Property::LostOnce, format!("{} is held past its deadline", name())));
+            }
             if view.believes(now) {
                 believers += 1;
                 support(world, state, client, attempt, model)?;

@@ -1,9 +1,10 @@
 //! The search: breadth first, every state once.
 
-use super::actions::{Action, After, apply, enabled};
-use super::configs::{Model, Shown};
+use super::actions::{Action, enabled};
+use super::configs::Model;
 use super::properties::{Met, Property, Violation, check, violated};
 use super::state::{State, World};
+use super::step::{After, apply};
 use super::table::Seen;
 use super::trace::Trace;
 
@@ -24,8 +25,6 @@ pub struct Outcome {
     pub missing: Vec<Met>,
     /// A shortest way to a violation.
     pub violation: Option<Trace>,
-    /// How many different claims and links there were.
-    pub shown: Shown,
 }
 
 /// How a state was reached.
@@ -78,12 +77,6 @@ pub fn search(model: &Model) -> Outcome {
                 }
             }
         }
-        eprintln!(
-            "depth {depth} states {} transitions {transitions} layer {} claims {:?}",
-            origins.len(),
-            next.len(),
-            world.shown()
-        );
         layer_start = origins.len() - next.len();
         core::mem::swap(&mut layer, &mut next);
         depth += u32::from(!layer.is_empty());
@@ -96,7 +89,6 @@ pub fn search(model: &Model) -> Outcome {
         excused,
         missing: Met::missing(met, model.sometimes()),
         violation,
-        shown: world.shown(),
     }
 }
 

@@ -1,11 +1,11 @@
 //! What a state is: a few numbers, with the claims and the links between a client and a server in pools.
 
-use super::configs::{Model, Shown};
+use super::configs::Model;
 use super::table::{Pool, Print, Table};
+use alloc::rc::Rc;
 use core::time::Duration;
 use redlock_core::machine::{Answer, Claim, Effect, Reach, Verb, Vote};
 use redlock_core::{Instant, NodeId};
-use std::rc::Rc;
 
 pub(super) const CLIENTS: usize = 2;
 pub(super) const NODES: usize = 3;
@@ -213,11 +213,10 @@ impl State {
 
     fn renamed(&self, order: usize, world: &mut World<'_>) -> Self {
         let mut renamed = *self;
-        for node in 0..NODES {
-            let place = ORDERS[order][node];
-            renamed.servers[place] = self.servers[node];
-            for client in 0..CLIENTS {
-                renamed.links[client][place] = self.links[client][node];
+        for (node, place) in ORDERS[order].iter().enumerate() {
+            renamed.servers[*place] = self.servers[node];
+            for (links, before) in renamed.links.iter_mut().zip(&self.links) {
+                links[*place] = before[node];
             }
         }
         for slot in renamed.slots.iter_mut().flatten().filter(|slot| slot.claim != 0) {
@@ -502,10 +501,5 @@ impl<'m> World<'m> {
         }
         self.renamed[index][order] = other.claim;
         other.claim
-    }
-
-    /// How many different claims and links there were.
-    pub(super) fn shown(&self) -> Shown {
-        Shown { claims: self.claims.len(), links: self.links.len() }
     }
 }

@@ -136,8 +136,4 @@ impl<T: Hash + Eq + Clone> Pool<T> {
     pub(super) fn get(&self, number: u32) -> &T {
         &self.items[number as usize]
     }
-
-    pub(super) fn len(&self) -> usize {
-        self.items.len()
-    }
 }

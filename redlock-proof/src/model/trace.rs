@@ -1,9 +1,10 @@
 //! A way to a violation, in words.
 
-use super::actions::{Action, After, apply};
+use super::actions::Action;
 use super::configs::Model;
 use super::properties::Violation;
 use super::state::{CLIENTS, Command, NODES, State, World};
+use super::step::{After, apply};
 use core::fmt;
 use redlock_core::machine::Verb;
 

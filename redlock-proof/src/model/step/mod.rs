@@ -1,0 +1,265 @@
+//! What an action leads to.
+
+mod client;
+mod network;
+mod server;
+
+use super::actions::{Action, ends};
+use super::faults::Fault;
+use super::properties::{Met, Property, Violation, violated};
+use super::state::{CLIENTS, Command, Input, Link, NODES, Slot, State, Up, World, node_id};
+use redlock_core::NodeId;
+use redlock_core::machine::{Answer, Verb};
+
+/// Where an action leads to.
+#[derive(Debug)]
+pub(super) enum After {
+    State(State),
+    /// Nowhere that is worth a look: the assumption of the algorithm is broken.
+    Broken,
+}
+
+/// Carries out an action; adds to `met` what has happened.
+pub(super) fn apply(
+    world: &mut World<'_>,
+    state: &State,
+    action: Action,
+    met: &mut u32,
+) -> Result<After, Violation> {
+    let settles = world.model.ended_at_once;
+    let mut step = Step {
+        world,
+        state: *state,
+        links: Default::default(),
+        broken: false,
+        reconnecting: false,
+        refused: None,
+        met: 0,
+        wrong: None,
+    };
+    step.take(action);
+    step.drain();
+    while settles && step.settle() {
+        step.drain();
+    }
+    step.tidy();
+    let Step { world, mut state, links, broken, met: new, wrong, .. } = step;
+    *met |= new;
+    for (client, node) in ends() {
+        if let Some(link) = &links[client][node] {
+            state.links[client][node] = world.links.number(link.clone()).0;
+        }
+    }
+    match wrong {
+        Some(violation) => Err(violation),
+        None if broken => Ok(After::Broken),
+        None => Ok(After::State(state)),
+    }
+}
+
+/// An action that is being carried out.
+struct Step<'w, 'm> {
+    world: &'w mut World<'m>,
+    state: State,
+    /// Those that were changed.
+    links: [[Option<Link>; NODES]; CLIENTS],
+    broken: bool,
+    reconnecting: bool,
+    /// The extension that is being refused in its form.
+    refused: Option<(NodeId, u32)>,
+    met: u32,
+    wrong: Option<Violation>,
+}
+
+impl Step<'_, '_> {
+    fn fault(&self, fault: Fault) -> bool {
+        self.world.model.fault == Some(fault)
+    }
+
+    const fn met(&mut self, what: Met) {
+        self.met |= what.bit();
+    }
+
+    fn wrong(&mut self, property: Property, what: &str) {
+        self.wrong.get_or_insert_with(|| violated(property, what));
+    }
+
+    fn link(&mut self, client: usize, node: usize) -> &mut Link {
+        let number = self.state.links[client][node];
+        let links = &self.world.links;
+        self.links[client][node].get_or_insert_with(|| links.get(number).clone())
+    }
+
+    fn peek(&self, client: usize, node: usize) -> &Link {
+        self.links[client][node]
+            .as_ref()
+            .unwrap_or_else(|| self.world.links.get(self.state.links[client][node]))
+    }
+
+    fn take(&mut self, action: Action) {
+        match action {
+            Action::Tick => self.tick(),
+            Action::Start { client } => self.start(client.into()),
+            Action::Extend { client, choice } => self.extend(client.into(), choice.into()),
+            Action::Release { client } => {
+                let time = self.state.time;
+                if let Some(attempt) = self.live(client.into()) {
+                    let slot = &mut self.state.slots[usize::from(client)][attempt];
+                    (slot.releasing, slot.release_at) = (true, time);
+                    self.input(client.into(), attempt, Input::Release);
+                }
+            }
+            Action::Abandon { client } => {
+                if let Some(attempt) = self.live(client.into()) {
+                    self.input(client.into(), attempt, Input::Abandon);
+                }
+            }
+            Action::Void { client } => {
+                self.state.voided = true;
+                if let Some((_, second)) = self.world.model.alias {
+                    self.all_of(client.into(), Input::Void(node_id(second)));
+                }
+            }
+            Action::HandOut { client, node } => self.hand_out(client.into(), node.into(), true),
+            Action::Execute { client, node } => {
+                let (client, node) = (usize::from(client), usize::from(node));
+                let command = self.link(client, node).sent.remove(0);
+                let answer = self.run(client, node, command, false);
+                self.link(client, node).answers.push((command, answer));
+            }
+            Action::Fail { client, node, choice } => {
+                self.state.errors += 1;
+                let (client, node) = (usize::from(client), usize::from(node));
+                let answer = self.world.model.errors[usize::from(choice)];
+                let command = self.link(client, node).sent.remove(0);
+                if answer == Answer::Ambiguous {
+                    self.run(client, node, command, false);
+                }
+                self.link(client, node).answers.push((command, answer));
+            }
+            Action::Read { client, node } => self.read(client.into(), node.into()),
+            Action::Break { client, node, choice } => {
+                self.state.done[usize::from(client)].breaks += 1;
+                let to = self.world.model.break_to[usize::from(choice)];
+                self.break_link(client.into(), node.into(), to, true);
+            }
+            Action::GiveUp { client, node } => {
+                self.link(client.into(), node.into()).up = Up::Down;
+                self.all_of(client.into(), Input::ReachChanged(node_id(node.into()), Up::Down.reach()));
+            }
+            Action::Reconnect { client, node } => self.reconnect(client.into(), node.into()),
+            Action::RunLate { client, node, dead } => {
+                let (client, node, dead) = (usize::from(client), usize::from(node), usize::from(dead));
+                let command = self.link(client, node).late[dead].remove(0);
+                self.run(client, node, command, true);
+            }
+            Action::Forget { server } => {
+                self.state.forgets += 1;
+                self.forget(server.into());
+            }
+            Action::Restart { server } => {
+                self.state.restarts += 1;
+                self.restart(server.into());
+            }
+        }
+    }
+
+    // ---- the end of a step ----
+
+    /// What a claim that has ended is answered is read at once, and a release that can never do anything is executed at
+    /// once. Answers whether there was any.
+    fn settle(&mut self) -> bool {
+        for (client, node) in ends() {
+            let link = self.peek(client, node);
+            if let Some((command, _)) = link.answers.first() {
+                let slot = &self.state.slots[client][usize::from(command.attempt)];
+                if self.world.view(slot).is_none_or(|view| view.ended) {
+                    self.read(client, node);
+                    return true;
+                }
+            } else if let Some(command) = link.sent.first().copied()
+                && command.verb == Verb::Release
+                && self.does_nothing(client, node, &command)
+            {
+                let link = self.link(client, node);
+                link.sent.remove(0);
+                link.answers.push((command, Answer::No));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether an extension or a release does nothing, now or later: the server does not have the token, and no command is
+    /// left that could set it there.
+    fn does_nothing(&self, client: usize, node: usize, command: &Command) -> bool {
+        let model = self.world.model;
+        let server = model.server_of(node);
+        let sets = |other: &Command| {
+            let sets = matches!(other.verb, Verb::Set | Verb::Repair { .. });
+            sets && self.token_of(client, other.attempt) == self.token_of(client, command.attempt)
+        };
+        let key = self.state.servers[server].key;
+        let there = key.is_some_and(|key| key.token == self.token_of(client, command.attempt));
+        let nodes = (0..NODES).filter(|other| model.server_of(*other) == server);
+        let ended = self
+            .world
+            .view(&self.state.slots[client][usize::from(command.attempt)])
+            .is_none_or(|view| view.ended);
+        ended
+            && !there
+            && !sets(command)
+            && !nodes.into_iter().any(|other| self.peek(client, other).to_run().any(sets))
+    }
+
+    /// Forgets what cannot matter any more, so that states which differ by it alone are one.
+    fn tidy(&mut self) {
+        for client in 0..CLIENTS {
+            for attempt in 0..self.state.slots[client].len() {
+                if self.world.view(&self.state.slots[client][attempt]).is_some_and(|view| view.finished) {
+                    if self.state.slots[client][attempt].releasing {
+                        self.wrong(Property::Released, "finished with the release unanswered");
+                    }
+                    self.state.slots[client][attempt] = Slot::default();
+                }
+            }
+        }
+        for (client, node) in ends() {
+            let link = self.peek(client, node);
+            let finished =
+                |command: &Command| self.state.slots[client][usize::from(command.attempt)].claim == 0;
+            // The engine drops answers to what is finished.
+            let stale = link.answers.iter().any(|(command, _)| finished(command));
+            let dead = !link.late.is_empty();
+            if stale {
+                let slots = self.state.slots[client];
+                self.link(client, node)
+                    .answers
+                    .retain(|(command, _)| slots[usize::from(command.attempt)].claim != 0);
+            }
+            if dead {
+                self.tidy_late(client, node);
+            }
+        }
+        for server in &mut self.state.servers {
+            server.forgot = server.forgot.filter(|forgot| {
+                self.world
+                    .view(&self.state.slots[usize::from(forgot.client)][usize::from(forgot.attempt)])
+                    .is_some_and(|view| !view.ended)
+            });
+        }
+    }
+
+    /// A late command that can never do anything is the same as one that never runs.
+    fn tidy_late(&mut self, client: usize, node: usize) {
+        let late: Vec<Vec<Command>> = self
+            .peek(client, node)
+            .late
+            .iter()
+            .map(|dead| dead.iter().filter(|command| !self.does_nothing(client, node, command)))
+            .map(|left| left.copied().map(Command::late).collect())
+            .filter(|dead: &Vec<Command>| !dead.is_empty())
+            .collect();
+        self.link(client, node).late = late;
+    }
+}

@@ -1,0 +1,134 @@
+//! The check is checked: every planted fault is found, and nothing is found where none is planted.
+#![allow(clippy::panic, clippy::expect_used, reason = "tests")]
+
+use redlock_proof::model::{Fault, Met, Model, models, planted, search};
+
+/// Looks for the fault, and answers with the number of steps to what it leads to.
+fn found(fault: Fault) -> usize {
+    let planted =
+        planted().into_iter().find(|planted| planted.fault == fault).expect("a model for each fault");
+    let Some(trace) = search(&planted.model).violation else { panic!("{fault:?} was not found") };
+    assert_eq!(trace.violation.property, planted.property, "{fault:?} violates something else:\n{trace}");
+    assert_eq!(trace.steps.len(), trace.to_string().lines().count() - 1, "one line for each step:\n{trace}");
+    trace.steps.len()
+}
+
+fn model(name: &str) -> Model {
+    models().into_iter().find(|model| model.name() == name).expect("a model of that name")
+}
+
+#[test]
+fn r8_one_token_for_every_attempt_is_found() {
+    assert_eq!(found(Fault::OneToken), 19);
+}
+
+#[test]
+fn r3_half_of_the_nodes_for_a_quorum_is_found() {
+    assert_eq!(found(Fault::HalfQuorum), 6);
+}
+
+#[test]
+fn r21_a_late_reply_credited_to_the_next_attempt_is_found() {
+    found(Fault::LateReplyCredited);
+}
+
+#[test]
+fn r7_a_release_skipped_where_the_answer_is_unknown_is_found() {
+    found(Fault::AmbiguousNotReleased);
+}
+
+#[test]
+fn r7_a_release_forgotten_after_a_reconnect_is_found() {
+    found(Fault::OwedForgotten);
+}
+
+#[test]
+fn r15_a_repair_counted_in_its_own_round_is_found() {
+    found(Fault::RepairCounted);
+}
+
+#[test]
+fn r15_a_repair_after_the_release_is_found() {
+    found(Fault::RepairAfterRelease);
+}
+
+#[test]
+fn r14a_a_shorter_extension_that_counts_from_its_answer_is_found() {
+    found(Fault::ShorterFromAnswer);
+}
+
+#[test]
+fn r14b_an_extension_stuck_in_a_dead_connection_and_forgotten_is_found() {
+    found(Fault::StuckForgotten);
+}
+
+#[test]
+fn r25_a_vote_in_quarantine_is_found() {
+    found(Fault::QuarantineIgnored);
+}
+
+#[test]
+fn every_fault_has_its_model() {
+    let planted = planted();
+    assert_eq!(planted.len(), 10);
+    for (index, one) in planted.iter().enumerate() {
+        assert!(
+            planted.iter().skip(index + 1).all(|other| other.fault != one.fault),
+            "{:?} twice",
+            one.fault
+        );
+    }
+}
+
+/// Taking states for one that differ by names alone hides nothing: the shortest way to each fault has as many steps without.
+#[test]
+fn renaming_hides_nothing() {
+    let small = [
+        Fault::HalfQuorum,
+        Fault::AmbiguousNotReleased,
+        Fault::OwedForgotten,
+        Fault::RepairCounted,
+        Fault::RepairAfterRelease,
+        Fault::ShorterFromAnswer,
+        Fault::QuarantineIgnored,
+    ];
+    for planted in planted().into_iter().filter(|planted| small.contains(&planted.fault)) {
+        let with = search(&planted.model);
+        let without = search(&planted.model.without_renaming());
+        let steps = |outcome: &redlock_proof::model::Outcome| {
+            outcome.violation.as_ref().map(|trace| trace.steps.len())
+        };
+        assert_eq!(steps(&with), steps(&without), "{:?}", planted.fault);
+        assert!(with.states <= without.states, "{:?}", planted.fault);
+    }
+}
+
+#[test]
+fn the_shipped_machines_pass_the_smallest_models() {
+    for name in ["connect", "attempts"] {
+        let outcome = search(&model(name));
+        assert!(outcome.violation.is_none(), "{name}:\n{}", outcome.violation.expect("a trace"));
+        assert_eq!(outcome.missing, [], "{name} is too weak");
+        assert!(outcome.states > 100_000, "{name} has {} states only", outcome.states);
+    }
+}
+
+#[test]
+fn the_search_is_the_same_every_time() {
+    let planted = planted();
+    let model =
+        &planted.iter().find(|planted| planted.fault == Fault::QuarantineIgnored).expect("planted").model;
+    let (one, other) = (search(model), search(model));
+    assert_eq!((one.states, one.transitions), (other.states, other.transitions));
+    assert_eq!(
+        one.violation.map(|trace| (trace.violation.property, trace.steps)),
+        other.violation.map(|trace| (trace.violation.property, trace.steps))
+    );
+}
+
+#[test]
+fn a_model_in_which_nothing_happens_is_too_weak() {
+    let outcome = search(&model("connect").idle());
+    assert!(outcome.violation.is_none());
+    assert!(outcome.missing.contains(&Met::Granted), "{:?}", outcome.missing);
+}
