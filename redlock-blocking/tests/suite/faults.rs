@@ -251,3 +251,28 @@ pub fn b51_connections_killed_all_the_time_leave_no_key(make: &Make<'_>) {
         eventually("no key is left", || cluster.keys(node) == 0);
     }
 }
+
+/// The client's stream is cut after every byte of the exchange, once each: whatever the node got of it, a key that is
+/// there has an expiry.
+pub fn b18_a_stream_cut_at_any_byte_leaves_no_key_without_expiry(make: &Make<'_>) {
+    let cluster = make(1);
+    let proxy = Proxy::start(cluster.addrs()[0]);
+    let (mut cuts, mut is_whole) = (0, false);
+    for bytes in 0..10_000 {
+        proxy.cut_after(bytes);
+        let redlock = Redlock::builder().node(proxy.url()).connect_lazy().unwrap();
+        let acquired = redlock.acquire("door").ttl(ms(300)).wait(ms(0)).lock();
+        let extended = acquired.as_ref().is_ok_and(|guard| guard.extend(ms(400)).is_ok());
+        assert!(
+            cluster.value(0, "door").is_none() || cluster.ttl(0, "door").is_some(),
+            "a key without expiry, cut after {bytes} bytes"
+        );
+        is_whole = extended && !proxy.has_cut();
+        if is_whole {
+            break;
+        }
+        cuts += 1;
+        cluster.remove(0, "door");
+    }
+    assert!(is_whole && cuts > 100, "{cuts} bytes are no exchange");
+}

@@ -68,6 +68,7 @@ macro_rules! behaviours {
             b38_a_node_restarted_again_and_again_comes_back
             b51_a_reply_lost_to_any_command_leaves_no_key
             b51_connections_killed_all_the_time_leave_no_key
+            b18_a_stream_cut_at_any_byte_leaves_no_key_without_expiry
         }
         $crate::behaviours! { $make, connect:
             r27_a_quorum_is_enough

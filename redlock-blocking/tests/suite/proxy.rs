@@ -1,4 +1,4 @@
-//! Stands between a client and a node, and loses what the node says.
+//! Stands between a client and a node, and loses what the node says, or cuts what the client does.
 
 use core::net::SocketAddr;
 use std::io::{Read as _, Write as _};
@@ -19,6 +19,8 @@ struct Shared {
     loses_reply: AtomicBool,
     /// How many replies were lost.
     lost: AtomicUsize,
+    /// How many more bytes of the client pass, all its connections together; the one that has more is cut.
+    passes: Mutex<Option<usize>>,
     streams: Mutex<Vec<TcpStream>>,
     is_dropped: AtomicBool,
 }
@@ -55,6 +57,16 @@ impl Proxy {
         self.shared.loses_reply.store(false, Ordering::SeqCst);
     }
 
+    /// Lets so many more bytes of the client through, then cuts its connection there.
+    pub fn cut_after(&self, bytes: usize) {
+        *self.shared.passes.lock().unwrap() = Some(bytes);
+    }
+
+    /// Whether the bytes that may pass were used up, and the connection cut.
+    pub fn has_cut(&self) -> bool {
+        *self.shared.passes.lock().unwrap() == Some(0)
+    }
+
     /// How many replies were lost so far.
     pub fn lost(&self) -> usize {
         self.shared.lost.load(Ordering::SeqCst)
@@ -76,23 +88,39 @@ impl Shared {
         }
         self.streams.lock().unwrap().extend(both);
         let (asking, answering) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-        thread::spawn(move || forward(&asking, &answering, |_| true));
+        let shared = Arc::clone(self);
+        thread::spawn(move || forward(&asking, &answering, |said| shared.passing(said.len())));
         let shared = Arc::clone(self);
         thread::spawn(move || {
-            forward(&server, &client, |_| {
+            forward(&server, &client, |said| {
                 let loses = shared.loses_reply.swap(false, Ordering::SeqCst);
                 shared.lost.fetch_add(usize::from(loses), Ordering::SeqCst);
-                !loses
+                if loses { 0 } else { said.len() }
             });
         });
     }
 }
 
-/// Forwards until one side closes or `passes` says no; then both are closed.
-fn forward(mut from: &TcpStream, mut to: &TcpStream, passes: impl Fn(&[u8]) -> bool) {
+impl Shared {
+    /// How many of so many bytes of the client pass.
+    fn passing(&self, length: usize) -> usize {
+        match &mut *self.passes.lock().unwrap() {
+            None => length,
+            Some(left) => {
+                let passing = length.min(*left);
+                *left -= passing;
+                passing
+            }
+        }
+    }
+}
+
+/// Forwards until one side closes, or not all of something may pass; then both are closed.
+fn forward(mut from: &TcpStream, mut to: &TcpStream, passes: impl Fn(&[u8]) -> usize) {
     let mut buffer = [0; 16 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
-        if !passes(&buffer[..length]) || to.write_all(&buffer[..length]).is_err() {
+        let passing = passes(&buffer[..length]);
+        if to.write_all(&buffer[..passing]).is_err() || passing < length {
             break;
         }
     }
