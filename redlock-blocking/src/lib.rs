@@ -58,7 +58,9 @@
 //!     (0..3).map(|seed| TcpNode::start(Server::new(Dialect::Valkey9, seed))).collect::<Result<_, _>>()?;
 //! let redlock = Redlock::connect(nodes.iter().map(|node| format!("redis://{}", node.addr())))?;
 //! let guard = redlock.acquire("door").lock()?;
-//! assert!(nodes[0].with(|server, now| server.value(b"door", now)).is_some());
+//! // A majority has granted it by now; the others may still be on their way.
+//! let granted = nodes.iter().filter(|node| node.with(|server, now| server.value(b"door", now)).is_some());
+//! assert!(granted.count() >= 2);
 //! assert!(guard.release()?.is_clean());
 //! # Ok(()) }
 //! ```

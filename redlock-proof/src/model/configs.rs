@@ -248,6 +248,8 @@ pub fn deep_models() -> Vec<Model> {
     let mut two_extends = alias();
     two_extends.clients[0].extends = &[1, 3];
     two_extends.clients[0].extends_at_most = 2;
+    let mut later_repair = Model { horizon: 2, ..repair() };
+    later_repair.clients[0].extends_at_most = 1;
     let mut any_time = outbox();
     any_time.clients[1].start_from = 0;
     vec![
@@ -258,7 +260,7 @@ pub fn deep_models() -> Vec<Model> {
         released,
         more_extends,
         any_order,
-        Model { horizon: 2, ..repair() },
+        later_repair,
         two_extends,
         Model { horizon: 3, ..restart() },
         Model { horizon: 2, ..amnesia() },
