@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use crate::error::{AcquireError, ConnectError, ExtendError, NodeFault};
-use crate::ids::{ConnectionId, LockId, NodeId, OperationId};
+use crate::ids::{ConnectionId, Fence, LockId, NodeId, OperationId};
 use crate::time::Instant;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -64,6 +64,8 @@ pub enum Event {
         lock: LockId,
         /// Until when it is held: start + ttl − drift (R6).
         deadline: Instant,
+        /// Its fencing token, if one was [asked for](crate::AcquireRequest::fenced).
+        fence: Option<Fence>,
     },
     /// The acquire failed; whatever it left on nodes is being cleaned up.
     AcquireFailed {

@@ -38,6 +38,41 @@ pub struct OperationId(pub(crate) u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockId(pub(crate) u64);
 
+/// A fencing token: a number that grows from grant to grant of a resource, so that the store which the lock protects can
+/// refuse a write that comes with a smaller one than it has seen.
+///
+/// A majority of the nodes held it before the lock was granted. It grows for as long as no node both loses its counter
+/// (an emptied or replaced server) *and* restarts it from a clock that is behind the last number: a counter that is not
+/// there starts from its node's clock, in microseconds since 1970, which grants never catch up with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fence(pub(crate) u64);
+
+impl Fence {
+    /// A fence of that number: one that was stored, to compare with.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number. It fits into a signed 64-bit integer: that is what a node's counter is.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl From<Fence> for u64 {
+    fn from(fence: Fence) -> Self {
+        fence.0
+    }
+}
+
 impl fmt::Debug for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "n{}", self.0)

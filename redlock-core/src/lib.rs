@@ -72,7 +72,7 @@ pub use error::{
     LimitKind, NodeFault, NodeOutcome, NodeReport, UnknownLock,
 };
 pub use event::{DisconnectReason, Event, LostReason, NodeVote, Output, ReleaseOutcome};
-pub use ids::{ConnectionId, LockId, NodeId, OperationId};
+pub use ids::{ConnectionId, Fence, LockId, NodeId, OperationId};
 pub use machine::RoundLoss;
 pub use request::{AcquireRequest, InvalidArgument};
 pub use time::{Deadline, Drift, Instant, TimeoutReason};

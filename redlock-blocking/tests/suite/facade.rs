@@ -130,6 +130,7 @@ impl<R: Adapter> Builder<R> {
         connect_timeout(timeout: Duration);
         handshake_timeout(timeout: Duration);
         restart_guard(max_ttl: Duration);
+        fence_retention(retention: Duration);
     }
 
     pub fn connect(self) -> Result<Redlock<R>, BuildError> {
@@ -150,6 +151,7 @@ impl Acquire<'_> {
         attempts(attempts: u32);
         auto_renew(max_hold: Duration);
         expiring_lead(lead: Duration);
+        fenced();
     }
 
     pub fn lock(self) -> Result<Guard, AcquireError> {

@@ -7,6 +7,7 @@ pub mod acquire;
 pub mod cluster;
 pub mod connect;
 pub mod faults;
+pub mod fence;
 pub mod hold;
 pub mod proxy;
 
@@ -69,6 +70,17 @@ macro_rules! behaviours {
             b51_a_reply_lost_to_any_command_leaves_no_key
             b51_connections_killed_all_the_time_leave_no_key
             b18_a_stream_cut_at_any_byte_leaves_no_key_without_expiry
+        }
+        $crate::behaviours! { $make, fence:
+            fences_grow_from_grant_to_grant_and_a_majority_holds_each
+            a_plain_lock_has_no_fence_and_makes_no_counter
+            plain_and_fenced_holders_exclude_each_other
+            fences_grow_while_nodes_are_killed_and_come_back_empty
+            numbers_beyond_doubles_are_kept_to_the_last_digit
+            acquire_all_has_one_fence_above_all_its_counters
+            retention_gives_counters_an_end_and_its_absence_takes_it_away
+            r15_a_repaired_node_has_the_fence
+            contending_clients_never_share_a_fence
         }
         $crate::behaviours! { $make, connect:
             r27_a_quorum_is_enough

@@ -9,7 +9,7 @@ use crate::machine::{Cause, Claim, Effect, EndReason, ExtendFailure, ReleaseVerd
 use crate::node::{Form, Node, Outgoing, Tag};
 use crate::request::Shown;
 use crate::time::Instant;
-use crate::wire::command;
+use crate::wire::command::{self, Counters};
 use crate::wire::handshake::{DeleteForm, ExtendForm};
 use alloc::boxed::Box;
 use alloc::format;
@@ -100,21 +100,25 @@ impl Entry {
     /// Whether the answer to `verb` belongs to the round whose reports are kept.
     pub(super) fn is_newest_round(&self, verb: Verb) -> bool {
         match verb {
-            Verb::Set => self.said_round == 0,
+            Verb::Set | Verb::Raise { .. } => self.said_round == 0,
             Verb::Extend { round, .. } => round == self.said_round,
             Verb::Repair { .. } | Verb::Release => false,
         }
     }
 
-    fn encode(&mut self, form: Form, ttl: Duration) -> Bytes {
+    fn encode(&mut self, form: Form, ttl: Duration, counters: Counters) -> Bytes {
         if let Some((same, same_ttl, bytes)) = &self.encoded
             && *same == form
             && *same_ttl == ttl
         {
             return bytes.clone();
         }
+        let fence = self.claim.fence().unwrap_or_default();
         let bytes = match form {
             Form::Set | Form::SetAll => command::set(&self.keys, &self.value, ttl),
+            Form::FencedSet(_) => command::fenced_set(&self.keys, &self.value, ttl, counters),
+            Form::FencedRepair => command::fenced_repair(&self.keys, &self.value, ttl, counters, fence),
+            Form::Raise => command::raise(&self.keys, &self.value, counters, fence),
             Form::Extend(extend) => command::extend(extend, &self.keys, &self.value, ttl),
             Form::ExtendAll => command::extend(ExtendForm::Script, &self.keys, &self.value, ttl),
             Form::Delete(delete) => command::release(delete, &self.keys, &self.value),
@@ -126,7 +130,11 @@ impl Entry {
 
     /// The form in which the verb goes to this node.
     fn form(&self, verb: Verb, node: &Node) -> Form {
+        let fenced = self.claim.terms().fenced;
         match (verb, self.keys.len()) {
+            (Verb::Set, keys) if fenced => Form::FencedSet(keys),
+            (Verb::Repair { .. }, _) if fenced => Form::FencedRepair,
+            (Verb::Raise { .. }, _) => Form::Raise,
             (Verb::Set | Verb::Repair { .. }, 1) => Form::Set,
             (Verb::Set | Verb::Repair { .. }, _) => Form::SetAll,
             (Verb::Extend { .. }, 1) => Form::Extend(node.extend_form()),
@@ -208,7 +216,7 @@ impl Client {
                     node.withdraw(LockId(lock));
                 }
             }
-            Effect::Granted { deadline } => self.on_granted(lock, deadline),
+            Effect::Granted { deadline, fence } => self.on_granted(lock, deadline, fence),
             Effect::AttemptLost(loss) => self.on_attempt_lost(lock, loss),
             Effect::DeadlineMoved { deadline } => {
                 self.queue.event(Event::DeadlineMoved { lock: LockId(lock), deadline });
@@ -235,12 +243,13 @@ impl Client {
                 ttl
             }
             Verb::Repair { ttl } => ttl,
-            Verb::Release => Duration::ZERO,
+            Verb::Raise { .. } | Verb::Release => Duration::ZERO,
         };
         let form = entry.form(verb, node);
         let tag = Tag::Claim { lock: LockId(lock), verb, form };
-        let outgoing =
-            Outgoing { tag, bytes: entry.encode(form, ttl), patience: entry.claim.terms().node_timeout };
+        let counters = Counters { retention: self.config.fence_retention() };
+        let bytes = entry.encode(form, ttl, counters);
+        let outgoing = Outgoing { tag, bytes, patience: entry.claim.terms().node_timeout };
         if node.outbox.is_empty() {
             self.queue.outbox(node.connection());
         }
@@ -368,13 +377,11 @@ impl Client {
     ) -> Vec<NodeReport> {
         let report = |node: &Node| {
             let said = entry.said.get(node.id.index());
-            NodeReport {
-                node: node.id,
-                address: node.label.clone(),
-                outcome: outcome(node, said.and_then(|said| said.fault.as_deref().cloned())),
-                took: said.and_then(|said| said.took),
-                holder: None,
-            }
+            let outcome = outcome(node, said.and_then(|said| said.fault.as_deref().cloned()));
+            // Of two steps it may have answered the first.
+            let answered = outcome != NodeOutcome::Unanswered;
+            let took = said.and_then(|said| said.took).filter(|_| answered);
+            NodeReport { node: node.id, address: node.label.clone(), outcome, took, holder: None }
         };
         self.nodes.iter().map(report).collect()
     }

@@ -20,6 +20,9 @@ impl Form {
         match self {
             Self::Set => Asked::Set { keys: 1 },
             Self::SetAll => Asked::Set { keys: usize::MAX },
+            Self::FencedSet(keys) => Asked::FencedSet { keys },
+            Self::FencedRepair => Asked::FencedRepair,
+            Self::Raise => Asked::Raise,
             Self::Extend(form) => Asked::Extend { form, keys: 1 },
             Self::ExtendAll => Asked::Extend { form: ExtendForm::Script, keys: usize::MAX },
             Self::Delete(form) => Asked::Release { form, keys: 1 },
@@ -305,6 +308,7 @@ impl Client {
         // An error and its text are kept for the report; the machine needs what it means.
         let (answer, fault, close) = match form.asked().interpret(reply) {
             Said::Yes => (Answer::Yes, None, false),
+            Said::Counters(lowest, highest) => (Answer::Counters { lowest, highest }, None, false),
             Said::No => (Answer::No, None, false),
             Said::Unexpected(what) => {
                 let fault = NodeFault::Protocol(what);
@@ -362,7 +366,10 @@ impl Client {
             }
             None => {}
         }
-        let compare = !matches!(form, Form::Set | Form::SetAll);
+        let compare = match form {
+            Form::Set | Form::SetAll | Form::FencedSet(_) | Form::FencedRepair | Form::Raise => false,
+            Form::Extend(_) | Form::ExtendAll | Form::Delete(_) | Form::DeleteAll(_) => true,
+        };
         if compare
             && matches!(error.code(), ErrorCode::Noperm | ErrorCode::ScriptAcl)
             && node.missing_right.is_none()

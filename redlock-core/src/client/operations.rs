@@ -8,7 +8,7 @@ use crate::error::{
     NodeFault, NodeOutcome, NodeReport, UnknownLock,
 };
 use crate::event::{Event, LostReason, ReleaseOutcome};
-use crate::ids::{LockId, NodeId, OperationId};
+use crate::ids::{Fence, LockId, NodeId, OperationId};
 use crate::machine::{Acquire, Claim, EndReason, ExtendBar, NextStep, Quorum, Reach, RoundLoss, Terms};
 use crate::node::{Node, Outgoing, Tag};
 use crate::request::{AcquireRequest, check_request, check_ttl};
@@ -39,6 +39,7 @@ pub(super) struct AcquireOperation {
     ttl: Duration,
     max_hold: Option<Duration>,
     expiring_lead: Option<Duration>,
+    fenced: bool,
     row: Acquire,
     phase: AcquirePhase,
     /// Why the last attempt was lost.
@@ -98,6 +99,7 @@ impl Client {
             ttl,
             max_hold: request.max_hold,
             expiring_lead: request.expiring_lead,
+            fenced: request.fenced,
             row: Acquire::new(wait, attempts, self.config.retry_delay(), now),
             phase: AcquirePhase::Sleeping(now),
             last: None,
@@ -139,6 +141,7 @@ impl Client {
             max_hold: acquire.max_hold,
             expiring_lead: acquire.expiring_lead,
             jitter,
+            fenced: acquire.fenced,
         };
         let reach = self
             .nodes
@@ -154,7 +157,7 @@ impl Client {
         self.carry_out(lock, effects);
     }
 
-    pub(super) fn on_granted(&mut self, lock: u64, deadline: Instant) {
+    pub(super) fn on_granted(&mut self, lock: u64, deadline: Instant, fence: Option<u64>) {
         let Some(operation) = self.claims.get_mut(lock).and_then(|entry| entry.acquire.take()) else {
             return;
         };
@@ -162,7 +165,12 @@ impl Client {
             if let Some(entry) = self.claims.get_mut(lock) {
                 entry.asked = (acquire.row.attempts(), acquire.row.start());
             }
-            self.queue.event(Event::Acquired { operation, lock: LockId(lock), deadline });
+            self.queue.event(Event::Acquired {
+                operation,
+                lock: LockId(lock),
+                deadline,
+                fence: fence.map(Fence),
+            });
         }
     }
 

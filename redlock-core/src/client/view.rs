@@ -4,7 +4,7 @@ use super::Client;
 use super::claims::Entry;
 use crate::error::NodeFault;
 use crate::event::NodeVote;
-use crate::ids::{LockId, NodeId};
+use crate::ids::{Fence, LockId, NodeId};
 use crate::machine::Vote;
 use crate::node::{Node, State};
 use crate::time::Instant;
@@ -39,6 +39,12 @@ impl LockView<'_> {
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.entry.claim.deadline()
+    }
+
+    /// Its fence; `None` if none was asked for.
+    #[must_use]
+    pub fn fence(&self) -> Option<Fence> {
+        self.entry.claim.fence().map(Fence)
     }
 
     /// The start of the winning attempt.

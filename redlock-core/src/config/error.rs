@@ -70,6 +70,13 @@ pub enum ConfigError {
         /// The number of nodes.
         nodes: usize,
     },
+    /// A retention of fence counters that is shorter than what comes between two grants.
+    FenceRetention {
+        /// The one that was given.
+        retention: Duration,
+        /// The shortest that is accepted.
+        least: Duration,
+    },
     /// A restart guard for a ttl that no acquire could use.
     RestartGuard(InvalidArgument),
     /// A shortest delay below one millisecond, or above the longest.
@@ -151,6 +158,11 @@ impl fmt::Display for ConfigError {
             Self::Quorum { quorum, nodes } => {
                 write!(f, "a quorum of {quorum} out of {nodes} nodes is not possible")
             }
+            Self::FenceRetention { retention, least } => write!(
+                f,
+                "a fence retention of {retention:?} is too short: at least {least:?}, and more than the nodes' clocks can \
+                 ever be apart; days are usual"
+            ),
             Self::RestartGuard(error) => write!(f, "restart guard: {error}"),
             Self::RetryDelay { min, max } => {
                 let (usual_min, usual_max) = Config::DEFAULT_RETRY_DELAY;

@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 use crate::address::{Address, AddressError};
 use crate::request::{MOST_RESOURCE, valid_ttl};
-use crate::time::Drift;
+use crate::time::{Drift, whole_millis};
 
 pub use error::{ConfigError, NameFault};
 pub use limits::Limits;
@@ -26,6 +26,8 @@ pub use limits::Limits;
 pub(crate) const MOST_NODES: usize = 63;
 /// The longest client name, in bytes: it is part of every value (R8b).
 pub(crate) const MOST_NAME: usize = 64;
+/// Below it a counter would be forgotten between two grants, and the order of fences hang on clocks alone.
+const LEAST_RETENTION: Duration = Duration::from_secs(1);
 const ONE_MILLI: Duration = Duration::from_millis(1);
 
 /// A node as a user names it: its address, and what is known about it.
@@ -148,6 +150,7 @@ pub struct Config {
     connect_timeout: Duration,
     handshake_timeout: Duration,
     restart_guard: Option<Duration>,
+    fence_retention: Option<Duration>,
     default_ttl: Duration,
     default_wait: Duration,
     limits: Limits,
@@ -246,6 +249,12 @@ impl Config {
         self.restart_guard
     }
 
+    /// How long nodes keep the counter of a fenced resource that nobody takes; `None` for ever.
+    #[must_use]
+    pub fn fence_retention(&self) -> Option<Duration> {
+        self.fence_retention
+    }
+
     /// The ttl of an acquire that names none.
     #[must_use]
     pub fn default_ttl(&self) -> Duration {
@@ -279,6 +288,7 @@ pub struct ConfigBuilder {
     connect_timeout: Option<Duration>,
     handshake_timeout: Option<Duration>,
     restart_guard: Option<Duration>,
+    fence_retention: Option<Duration>,
     default_ttl: Option<Duration>,
     default_wait: Option<Duration>,
     limits: Limits,
@@ -348,6 +358,15 @@ impl ConfigBuilder {
         Self { restart_guard: Some(max_ttl), ..self }
     }
 
+    /// Has nodes forget the counter of a fenced resource when nobody took it for so long; whole milliseconds, at least one
+    /// second. By default counters stay for ever, which costs a key for each resource that was ever fenced.
+    ///
+    /// **It assumes more**: a counter that was forgotten starts again from its node's clock, so fences grow only while the
+    /// nodes' clocks are less than this apart. Choose days, not seconds.
+    pub fn fence_retention(self, retention: Duration) -> Self {
+        Self { fence_retention: Some(retention), ..self }
+    }
+
     /// The ttl of an acquire that names none; 10 s by default.
     pub fn default_ttl(self, ttl: Duration) -> Self {
         Self { default_ttl: Some(ttl), ..self }
@@ -412,6 +431,10 @@ impl ConfigBuilder {
         }
         let guard = |max_ttl| valid_ttl(max_ttl, self.drift, None).map_err(ConfigError::RestartGuard);
         let restart_guard = self.restart_guard.map(guard).transpose()?;
+        let fence_retention = self.fence_retention.map(whole_millis);
+        if let Some(retention) = fence_retention.filter(|retention| *retention < LEAST_RETENTION) {
+            return Err(ConfigError::FenceRetention { retention, least: LEAST_RETENTION });
+        }
         let usual = restart_guard.map_or(Config::DEFAULT_TTL, |max_ttl| max_ttl.min(Config::DEFAULT_TTL));
         let default_ttl = self.default_ttl.unwrap_or(usual);
         let default_ttl =
@@ -428,6 +451,7 @@ impl ConfigBuilder {
             connect_timeout,
             handshake_timeout,
             restart_guard,
+            fence_retention,
             default_ttl,
             default_wait: self.default_wait.unwrap_or(Config::DEFAULT_WAIT),
             limits: self.limits,

@@ -3,7 +3,7 @@
 use super::after::{After, Callback};
 use super::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::event::LostReason;
-use crate::ids::LockId;
+use crate::ids::{Fence, LockId};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -46,6 +46,7 @@ pub(super) type Now = Arc<dyn Fn() -> Instant + Send + Sync>;
 pub(super) struct LockCell {
     lock: LockId,
     resources: Vec<Bytes>,
+    fence: Option<Fence>,
     state: AtomicU64,
     /// Live handles.
     shares: AtomicUsize,
@@ -65,9 +66,9 @@ struct Inner {
 
 impl LockCell {
     /// A lock that is held until `deadline`, with one handle.
-    pub(super) fn new(lock: LockId, resources: Vec<Bytes>, deadline: Instant) -> Self {
+    pub(super) fn new(lock: LockId, resources: Vec<Bytes>, deadline: Instant, fence: Option<Fence>) -> Self {
         let state = AtomicU64::new(deadline.as_nanos().min(ENDED - 1));
-        Self { lock, resources, state, shares: AtomicUsize::new(1), inner: Mutex::default() }
+        Self { lock, resources, fence, state, shares: AtomicUsize::new(1), inner: Mutex::default() }
     }
 
     pub(super) const fn lock(&self) -> LockId {
@@ -76,6 +77,10 @@ impl LockCell {
 
     pub(super) fn resources(&self) -> &[Bytes] {
         &self.resources
+    }
+
+    pub(super) const fn fence(&self) -> Option<Fence> {
+        self.fence
     }
 
     // ---- the deadline ----

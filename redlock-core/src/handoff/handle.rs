@@ -7,7 +7,7 @@ use super::pending::{Extending, Releasing};
 use super::sync::Arc;
 use crate::error::{ExtendErrorKind, ExtendRefused};
 use crate::event::{LostReason, ReleaseOutcome};
-use crate::ids::LockId;
+use crate::ids::{Fence, LockId};
 use crate::time::Instant;
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -67,6 +67,12 @@ impl<D: Driver> Handle<D> {
                 texts.join(", ").into()
             }
         }
+    }
+
+    /// The lock's fence, if one was asked for.
+    #[must_use]
+    pub fn fence(&self) -> Option<Fence> {
+        self.cell.fence()
     }
 
     /// Whether the lock is held, by the local clock alone (R13). Once this is false it stays so.

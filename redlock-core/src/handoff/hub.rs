@@ -12,7 +12,7 @@ use crate::client::{Client, NodeState, NodeStatus};
 use crate::config::Config;
 use crate::error::{AcquireError, AcquireErrorKind, ConnectError, ExtendError, ExtendErrorKind};
 use crate::event::{DisconnectReason, Event, LostReason, Output, ReleaseOutcome};
-use crate::ids::{ConnectionId, LockId, NodeId, OperationId};
+use crate::ids::{ConnectionId, Fence, LockId, NodeId, OperationId};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -405,8 +405,8 @@ impl<D: Driver> State<D> {
             None => false,
         });
         match event {
-            Event::Acquired { operation, lock, deadline } => {
-                self.on_acquired(operation, lock, deadline, now, after)
+            Event::Acquired { operation, lock, deadline, fence } => {
+                self.on_acquired(operation, lock, (deadline, fence), now, after)
             }
             Event::AcquireFailed { operation, error } => {
                 self.answer(operation, Answer::Acquire(Err(error)), after)
@@ -466,7 +466,7 @@ impl<D: Driver> State<D> {
         &mut self,
         operation: OperationId,
         lock: LockId,
-        deadline: Instant,
+        (deadline, fence): (Instant, Option<Fence>),
         now: Instant,
         after: &mut After,
     ) {
@@ -475,7 +475,7 @@ impl<D: Driver> State<D> {
             let _unknown = self.client.release(lock, now);
             return;
         };
-        let cell = Arc::new(LockCell::new(lock, core::mem::take(&mut slot.resources), deadline));
+        let cell = Arc::new(LockCell::new(lock, core::mem::take(&mut slot.resources), deadline, fence));
         self.cells.insert(lock, Arc::clone(&cell));
         self.answer(operation, Answer::Acquire(Ok(cell)), after);
     }

@@ -64,6 +64,15 @@ macro_rules! __config_methods {
             Self { config: self.config.restart_guard(max_ttl), ..self }
         }
 
+        /// Has nodes forget the counter of a fenced resource when nobody took it for so long; whole milliseconds, at least one
+        /// second. By default counters stay for ever, which costs a key for each resource that was ever fenced.
+        ///
+        /// **It assumes more**: a counter that was forgotten starts again from its node's clock, so fences grow only while the
+        /// nodes' clocks are less than this apart. Choose days, not seconds.
+        pub fn fence_retention(self, retention: core::time::Duration) -> Self {
+            Self { config: self.config.fence_retention(retention), ..self }
+        }
+
         /// The ttl of an acquire that names none; 10 s by default.
         pub fn default_ttl(self, ttl: core::time::Duration) -> Self {
             Self { config: self.config.default_ttl(ttl), ..self }
@@ -108,6 +117,12 @@ macro_rules! __acquire_methods {
         /// without end. Not below the ttl (R16).
         pub fn auto_renew(self, max_hold: core::time::Duration) -> Self {
             Self { options: self.options.auto_renew(max_hold), ..self }
+        }
+
+        /// Asks for a [`Fence`]($crate::Fence) with the lock, a number that grows from grant to grant of the resource; see
+        /// [`AcquireRequest::fenced`]($crate::AcquireRequest::fenced) for what it costs, and `fence()` of the guard.
+        pub fn fenced(self) -> Self {
+            Self { options: self.options.fenced(), ..self }
         }
 
         /// How long before its deadline a lock that is not renewed in time is reported as expiring; a quarter of the time
@@ -191,6 +206,13 @@ macro_rules! __guard_methods {
         #[must_use]
         pub fn id(&self) -> $crate::LockId {
             self.handle.id()
+        }
+
+        /// The lock's fencing token, if one was asked for with `fenced()`: hand it to the store that the lock protects, which
+        /// has to refuse what comes with a smaller one than it has seen.
+        #[must_use]
+        pub fn fence(&self) -> Option<$crate::Fence> {
+            self.handle.fence()
         }
 
         /// Whether the lock is held: no I/O, only the clock. Once this is false it stays so.

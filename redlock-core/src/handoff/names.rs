@@ -3,7 +3,8 @@
 pub use super::{BuildError, Clock, Expiring, HoldError, ReleaseError, Released, Vote};
 pub use crate::{
     AcquireError, AcquireErrorKind, Address, AddressError, Config, ConfigError, ConnectError,
-    DisconnectReason, Drift, Endpoint, ErrorCode, Event, ExtendError, ExtendErrorKind, Holder, Instant,
-    InvalidArgument, LimitKind, Limits, LockId, LostReason, NameFault, Node, NodeFault, NodeId, NodeOutcome,
-    NodeReport, NodeState, NodeStatus, NodeVote, ReleaseOutcome, RoundLoss, ServerError, parse_list,
+    DisconnectReason, Drift, Endpoint, ErrorCode, Event, ExtendError, ExtendErrorKind, Fence, Holder,
+    Instant, InvalidArgument, LimitKind, Limits, LockId, LostReason, NameFault, Node, NodeFault, NodeId,
+    NodeOutcome, NodeReport, NodeState, NodeStatus, NodeVote, ReleaseOutcome, RoundLoss, ServerError,
+    parse_list,
 };

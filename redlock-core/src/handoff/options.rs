@@ -51,6 +51,11 @@ impl AcquireOptions {
         Self { request: self.request.expiring_lead(lead) }
     }
 
+    /// See [`AcquireRequest::fenced`].
+    pub fn fenced(self) -> Self {
+        Self { request: self.request.fenced() }
+    }
+
     /// The resources, as they were given.
     #[must_use]
     pub fn resources(&self) -> &[Bytes] {

@@ -503,7 +503,7 @@ fn slow_subscribers_lose_the_oldest_events() {
 fn a_deadline_never_rises_after_the_end_whoever_comes_first() {
     // Many readings of the clock at one end of the deadline, many extensions at the other.
     for _ in 0..200 {
-        let cell = LockCell::new(LockId(1), Vec::new(), Instant::from_nanos(100));
+        let cell = LockCell::new(LockId(1), Vec::new(), Instant::from_nanos(100), None);
         let saw_the_end = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {

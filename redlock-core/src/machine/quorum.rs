@@ -44,6 +44,13 @@ impl Quorum {
 pub enum Answer {
     /// The exact reply that the command gives for success (R3).
     Yes,
+    /// Yes to a fenced SET: what the counters of the keys are now.
+    Counters {
+        /// The lowest.
+        lowest: u64,
+        /// The highest.
+        highest: u64,
+    },
     /// The command ran and did nothing: the key is another's, or gone.
     No,
     /// An error that says that the command was not applied (R4).

@@ -63,6 +63,10 @@ pub(crate) enum Form {
     Set,
     /// The script that sets several keys.
     SetAll,
+    /// The script that sets so many keys and counts their counters up.
+    FencedSet(usize),
+    FencedRepair,
+    Raise,
     Extend(ExtendForm),
     ExtendAll,
     Delete(DeleteForm),
@@ -374,7 +378,13 @@ impl Node {
         match form {
             Form::Extend(_) => self.extend_by_script = true,
             Form::Delete(_) => self.delete_by_script = true,
-            Form::Set | Form::SetAll | Form::ExtendAll | Form::DeleteAll(_) => {}
+            Form::Set
+            | Form::SetAll
+            | Form::FencedSet(_)
+            | Form::FencedRepair
+            | Form::Raise
+            | Form::ExtendAll
+            | Form::DeleteAll(_) => {}
         }
     }
 

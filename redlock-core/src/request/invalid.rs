@@ -11,6 +11,11 @@ use bytes::Bytes;
 pub enum InvalidArgument {
     /// A resource without a name.
     EmptyResource,
+    /// A resource that has the name of another one's fence counter, in a fenced request.
+    FenceCounter {
+        /// Which.
+        resource: Bytes,
+    },
     /// A lock that would have to end before its first ttl does.
     MaxHoldBelowTtl {
         /// The longest hold that was asked for.
@@ -66,6 +71,11 @@ impl fmt::Display for InvalidArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyResource => f.write_str("the resource has no name; give it at least one byte"),
+            Self::FenceCounter { resource } => write!(
+                f,
+                "{} is the fence counter of another resource of this request; name it otherwise",
+                Shown(resource)
+            ),
             Self::MaxHoldBelowTtl { max_hold, ttl } => write!(
                 f,
                 "a max_hold of {max_hold:?} is below the ttl of {ttl:?}; raise it, shorten the ttl, or do not renew"

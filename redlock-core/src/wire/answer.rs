@@ -22,6 +22,15 @@ pub(crate) enum Asked {
         /// How many keys.
         keys: usize,
     },
+    /// [`fenced_set`](super::command::fenced_set), over so many keys.
+    FencedSet {
+        /// How many keys.
+        keys: usize,
+    },
+    /// [`fenced_repair`](super::command::fenced_repair).
+    FencedRepair,
+    /// [`raise`](super::command::raise).
+    Raise,
     /// [`release`](super::command::release), in this form, over so many keys.
     Release {
         /// The form for one key.
@@ -36,6 +45,8 @@ pub(crate) enum Asked {
 pub(crate) enum Answer {
     /// The exact reply for success: set, extended, deleted.
     Yes,
+    /// The exact reply for success of a fenced set: the lowest and the highest counter.
+    Counters(u64, u64),
     /// The exact reply for refusal: the key is taken, or (extend, release) not ours.
     No,
     /// An error. [`ServerError::is_not_applied`] says whether it is certain that nothing was done.
@@ -59,6 +70,8 @@ enum Expected {
     Status,
     /// `:1` and `:0`; or a count of what was done, up to this.
     Count(usize),
+    /// So many numbers as strings, and `:0`.
+    Counters(usize),
 }
 
 impl Asked {
@@ -68,13 +81,15 @@ impl Asked {
             Self::Set { keys } => keys == 1,
             Self::Extend { form, keys } => keys == 1 && matches!(form, ExtendForm::Ifeq),
             Self::Release { form, keys } => keys == 1 && !matches!(form, DeleteForm::Script),
+            Self::FencedSet { .. } | Self::FencedRepair | Self::Raise => false,
         }
     }
 
     const fn expected(self) -> Expected {
         match self {
             Self::Set { .. } | Self::Extend { .. } if self.is_native() => Expected::Status,
-            Self::Set { .. } | Self::Extend { .. } => Expected::Count(1),
+            Self::Set { .. } | Self::Extend { .. } | Self::FencedRepair | Self::Raise => Expected::Count(1),
+            Self::FencedSet { keys } => Expected::Counters(keys),
             Self::Release { keys, .. } => Expected::Count(keys),
         }
     }
@@ -83,11 +98,12 @@ impl Asked {
     ///
     /// A key of another type makes a compare fail with `WRONGTYPE` (for `DELEX` with an `ERR` of its own): it is not
     /// ours, which is a plain no. In a script it comes from the `GET`, before anything was written. To a `SET NX` no
-    /// server says it; there it would be an error.
+    /// server says it; there it would be an error, as it is from a fenced script, where it tells of the counter.
     pub(crate) fn interpret(self, reply: Reply) -> Answer {
         match (self.expected(), reply) {
             (_, Reply::Error(error)) => {
-                if error.code() == ErrorCode::Wrongtype && !matches!(self, Self::Set { .. }) {
+                let compares = matches!(self, Self::Extend { .. } | Self::Release { .. });
+                if error.code() == ErrorCode::Wrongtype && compares {
                     Answer::No
                 } else {
                     Answer::Error(error)
@@ -102,6 +118,11 @@ impl Asked {
                 Ok(0) => Answer::No,
                 Ok(count) if count <= most => Answer::Yes,
                 Ok(_) | Err(_) => Answer::Unexpected(format!(":{count} where :0 to :{most} was expected")),
+            },
+            (Expected::Counters(keys), reply) => match counters(&reply, keys) {
+                Some((lowest, highest)) => Answer::Counters(lowest, highest),
+                None if reply == Reply::Integer(0) => Answer::No,
+                None => Answer::Unexpected(format!("{reply} where {keys} fence counters or :0 was expected")),
             },
             (Expected::Count(most), reply) => {
                 Answer::Unexpected(format!("{reply} where :0 to :{most} was expected"))
@@ -119,6 +140,23 @@ impl Asked {
         }
         native_refused(error).then_some(Fallback::UntilRestart)
     }
+}
+
+/// The lowest and the highest of so many counters. A counter is what `INCR` leaves: a whole number, above zero if nobody
+/// has put another there.
+fn counters(reply: &Reply, keys: usize) -> Option<(u64, u64)> {
+    let Reply::Array(items) = reply else { return None };
+    if items.len() != keys {
+        return None;
+    }
+    let mut range = None;
+    for item in items {
+        let Reply::Bulk(digits) = item else { return None };
+        let counter: u64 = core::str::from_utf8(digits).ok()?.parse().ok().filter(|counter| *counter > 0)?;
+        let (lowest, highest) = range.unwrap_or((counter, counter));
+        range = Some((counter.min(lowest), counter.max(highest)));
+    }
+    range
 }
 
 /// Whether an error to a native compare-and-delete or compare-and-extend means that the server has not got it, or does
@@ -150,7 +188,21 @@ mod tests {
     const DELIFEQ: Asked = Asked::Release { form: DeleteForm::Delifeq, keys: 1 };
     const RELEASE: Asked = Asked::Release { form: DeleteForm::Script, keys: 1 };
     const RELEASE_ALL: Asked = Asked::Release { form: DeleteForm::Delex, keys: 3 };
-    const ALL: [Asked; 9] = [SET, SET_ALL, IFEQ, EXTEND, EXTEND_ALL, DELEX, DELIFEQ, RELEASE, RELEASE_ALL];
+    const FENCED: Asked = Asked::FencedSet { keys: 2 };
+    const ALL: [Asked; 12] = [
+        SET,
+        SET_ALL,
+        IFEQ,
+        EXTEND,
+        EXTEND_ALL,
+        DELEX,
+        DELIFEQ,
+        RELEASE,
+        RELEASE_ALL,
+        FENCED,
+        Asked::FencedRepair,
+        Asked::Raise,
+    ];
 
     fn error(line: &str) -> ServerError {
         ServerError::parse(line.as_bytes())
@@ -176,6 +228,7 @@ mod tests {
             let (yes, no): (Vec<Reply>, Reply) = match asked.expected() {
                 Expected::Status => (vec![Reply::Ok], Reply::Null),
                 Expected::Count(most) => ((1..).take(most).map(Reply::Integer).collect(), Reply::Integer(0)),
+                Expected::Counters(_) => (vec![], Reply::Integer(0)),
             };
             for reply in replies() {
                 let answer = asked.interpret(reply.clone());
@@ -185,7 +238,7 @@ mod tests {
                     Answer::Unexpected(text) => {
                         assert!(!yes.contains(&reply) && reply != no, "{asked:?} {text}")
                     }
-                    Answer::Error(_) => panic!("{asked:?} {reply:?}"),
+                    Answer::Error(_) | Answer::Counters(..) => panic!("{asked:?} {reply:?}"),
                 }
             }
         }
@@ -195,7 +248,9 @@ mod tests {
     fn what_was_unexpected_is_said() {
         let text = |asked: Asked, reply| match asked.interpret(reply) {
             Answer::Unexpected(text) => text,
-            answer @ (Answer::Yes | Answer::No | Answer::Error(_)) => panic!("{answer:?}"),
+            answer @ (Answer::Yes | Answer::Counters(..) | Answer::No | Answer::Error(_)) => {
+                panic!("{answer:?}")
+            }
         };
         assert_eq!(text(EXTEND, Reply::Integer(2)), ":2 where :0 to :1 was expected");
         assert_eq!(text(EXTEND, Reply::Ok), "+OK where :0 to :1 was expected");
@@ -265,6 +320,39 @@ mod tests {
         }
         for line in ["NOAUTH x", "READONLY x", "MISCONF x", "BUSY x", "LOADING x", "oops"] {
             assert!(ALL.iter().all(|asked| asked.fallback(&error(line)).is_none()), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_fenced_set_answers_with_its_counters() {
+        let bulks = |texts: &[&str]| {
+            Reply::Array(texts.iter().map(|text| Reply::Bulk(Blob::copy_of(text.as_bytes()))).collect())
+        };
+        assert_eq!(FENCED.interpret(bulks(&["12", "9"])), Answer::Counters(9, 12));
+        // Above what a double can tell apart, which is why they are texts.
+        let (below, above) = ("9007199254740992", "9007199254740993");
+        let Answer::Counters(lowest, highest) = FENCED.interpret(bulks(&[above, below])) else { panic!() };
+        assert_eq!(highest - lowest, 1);
+        assert_eq!(FENCED.interpret(Reply::Integer(0)), Answer::No);
+        for garbled in [
+            bulks(&["12"]),
+            bulks(&["1", "2", "3"]),
+            bulks(&["12", ""]),
+            bulks(&["12", "x"]),
+            bulks(&["12", "-3"]),
+            bulks(&["12", "0"]),
+            bulks(&["12", "1.5"]),
+            bulks(&["12", "99999999999999999999"]),
+            Reply::Array(vec![Reply::Integer(12), Reply::Integer(9)]),
+            Reply::Integer(1),
+            Reply::Ok,
+            Reply::Null,
+        ] {
+            assert!(matches!(FENCED.interpret(garbled.clone()), Answer::Unexpected(_)), "{garbled:?}");
+        }
+        let wrongtype = error("WRONGTYPE Operation against a key holding the wrong kind of value script: x");
+        for asked in [FENCED, Asked::FencedRepair, Asked::Raise] {
+            assert_eq!(asked.interpret(Reply::Error(wrongtype.clone())), Answer::Error(wrongtype.clone()));
         }
     }
 

@@ -64,6 +64,55 @@ pub(crate) fn set(keys: &[Bytes], value: &[u8], ttl: Duration) -> Bytes {
     }
 }
 
+/// How a fenced acquire treats its counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counters {
+    /// How long an idle counter is kept; `None` for ever.
+    pub(crate) retention: Option<Duration>,
+}
+
+/// What follows a key's name in its counter's.
+pub(crate) const COUNTER_SUFFIX: &[u8] = b":fence";
+
+/// As [`set`], counting the keys' counters up: answers with what they are then.
+pub(crate) fn fenced_set(keys: &[Bytes], value: &[u8], ttl: Duration, counters: Counters) -> Bytes {
+    let (ttl, kept) = (Decimal::millis(ttl), counters.kept());
+    eval(script::FENCED_SET, &counters.with_keys(keys), &[value, ttl.as_bytes(), kept.as_bytes()])
+}
+
+/// As [`set`] where it repairs, with the counters at the fence or above.
+pub(crate) fn fenced_repair(
+    keys: &[Bytes],
+    value: &[u8],
+    ttl: Duration,
+    counters: Counters,
+    fence: u64,
+) -> Bytes {
+    let (ttl, kept, fence) = (Decimal::millis(ttl), counters.kept(), Decimal::new(fence));
+    let arguments = [value, ttl.as_bytes(), kept.as_bytes(), fence.as_bytes()];
+    eval(script::FENCED_REPAIR, &counters.with_keys(keys), &arguments)
+}
+
+/// Raises the counters to the fence if all of `keys` have the value.
+pub(crate) fn raise(keys: &[Bytes], value: &[u8], counters: Counters, fence: u64) -> Bytes {
+    let (kept, fence) = (counters.kept(), Decimal::new(fence));
+    // The second argument is the ttl in the other scripts.
+    let arguments = [value, b"0", kept.as_bytes(), fence.as_bytes()];
+    eval(script::FENCED_RAISE, &counters.with_keys(keys), &arguments)
+}
+
+impl Counters {
+    /// Milliseconds, 0 for ever.
+    fn kept(self) -> Decimal {
+        self.retention.map_or_else(|| Decimal::new(0), Decimal::millis)
+    }
+
+    fn with_keys(self, keys: &[Bytes]) -> Vec<Bytes> {
+        let counters = keys.iter().map(|key| Bytes::from([key, COUNTER_SUFFIX].concat()));
+        keys.iter().cloned().chain(counters).collect()
+    }
+}
+
 /// Gives `keys` the expiry `ttl` if their value is `value`. Several keys are always extended by the script.
 pub(crate) fn extend(form: ExtendForm, keys: &[Bytes], value: &[u8], ttl: Duration) -> Bytes {
     let ttl = Decimal::millis(ttl);

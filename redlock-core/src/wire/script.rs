@@ -38,3 +38,70 @@ local v=redis.pcall('get',KEYS[i]) \
 if type(v)=='table' and v.err and not string.find(v.err,'WRONGTYPE',1,true) then return v end \
 if v==ARGV[1] then n=n+redis.call('del',KEYS[i]) end end \
 return n";
+
+/// The part of a fenced script that makes the counters that are missing, each from its node's clock in microseconds since
+/// 1970: one that was forgotten goes on above what it had, as long as the clock does. `ARGV[3]` is how long (ms) an idle
+/// counter is kept, or 0 for ever. The counters are the second half of `KEYS`, `n` is how many keys there are.
+macro_rules! start_counters {
+    () => {
+        "for i=n+1,2*n do \
+if redis.call('exists',KEYS[i])==0 then \
+local t=redis.call('time') \
+redis.call('set',KEYS[i],string.format('%s%06d',t[1],t[2])) \
+if ARGV[3]~='0' then redis.call('pexpire',KEYS[i],ARGV[3]) end end end "
+    };
+}
+
+/// The part that raises every counter that is below `ARGV[4]`. Compared as texts: Lua's numbers lose integers above 2^53.
+macro_rules! raise_counters {
+    () => {
+        "local f=ARGV[4] \
+for i=n+1,2*n do \
+local c=redis.call('get',KEYS[i]) \
+if #c<#f or (#c==#f and c<f) then redis.call('set',KEYS[i],f,'KEEPTTL') end end "
+    };
+}
+
+/// Sets every key to `ARGV[1]` with expiry `ARGV[2]` (ms), if all are free, and counts every counter up: the counters; else
+/// 0 and nothing is changed. The keys come last, since a script does not roll back: a counter that went up for nothing
+/// does no harm.
+pub(crate) const FENCED_SET: &str = concat!(
+    "local n=#KEYS/2 \
+for i=1,n do if redis.call('exists',KEYS[i])==1 then return 0 end end ",
+    start_counters!(),
+    "local r={} \
+for i=1,n do \
+redis.call('incr',KEYS[n+i]) \
+if ARGV[3]=='0' then redis.call('persist',KEYS[n+i]) else redis.call('pexpire',KEYS[n+i],ARGV[3]) end \
+r[i]=redis.call('get',KEYS[n+i]) end \
+for i=1,n do redis.call('set',KEYS[i],ARGV[1],'NX','PX',ARGV[2]) end \
+return r"
+);
+
+/// Raises the counters to `ARGV[4]` where they are below, if all values are `ARGV[1]`: 1; else 0 and nothing is changed.
+pub(crate) const FENCED_RAISE: &str = concat!(
+    "local n=#KEYS/2 \
+for i=1,n do \
+local v=redis.pcall('get',KEYS[i]) \
+if type(v)=='table' and v.err and not string.find(v.err,'WRONGTYPE',1,true) then return v end \
+if v~=ARGV[1] then return 0 end end ",
+    start_counters!(),
+    raise_counters!(),
+    "return 1"
+);
+
+/// Sets every key that is missing to `ARGV[1]` with expiry `ARGV[2]` (ms), if all are free or already ours, with the
+/// counters at `ARGV[4]` or above: 1; else 0 and nothing is changed. A missing counter starts from the clock first: to put
+/// the fence there could hand the same number out again.
+pub(crate) const FENCED_REPAIR: &str = concat!(
+    "local n=#KEYS/2 \
+for i=1,n do \
+if redis.call('exists',KEYS[i])==1 then \
+local v=redis.pcall('get',KEYS[i]) \
+if type(v)=='table' and v.err and not string.find(v.err,'WRONGTYPE',1,true) then return v end \
+if v~=ARGV[1] then return 0 end end end ",
+    start_counters!(),
+    raise_counters!(),
+    "for i=1,n do redis.call('set',KEYS[i],ARGV[1],'NX','PX',ARGV[2]) end \
+return 1"
+);

@@ -294,6 +294,7 @@ fn r6_the_machine_alone_grants_nothing_at_the_deadline_either() {
             max_hold: None,
             expiring_lead: None,
             jitter: 0,
+            fenced: false,
         };
         let mut effects = Vec::new();
         let mut claim = Claim::new(terms, [Reach::Ready], at(0), &mut effects);

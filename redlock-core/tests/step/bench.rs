@@ -50,6 +50,12 @@ pub(crate) fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
+/// The answer to a fenced set: what the counters are.
+pub(crate) fn counters(counters: &[u64]) -> Vec<u8> {
+    let texts: String = counters.iter().map(|counter| bulk(&counter.to_string())).collect();
+    format!("*{}\r\n{texts}", counters.len()).into_bytes()
+}
+
 /// The answer to HELLO 3.
 pub(crate) fn hello(server: &str, version: &str) -> Vec<u8> {
     let (server, version) = (bulk(server), bulk(version));
@@ -386,6 +392,15 @@ impl Bench {
         }
         if part == EXTEND_SCRIPT.as_bytes() {
             return "extend".into();
+        }
+        if part.starts_with(b"local n=#KEYS/2 ") {
+            let text = String::from_utf8_lossy(part);
+            let name = match (text.contains("'incr'"), text.contains("'NX'")) {
+                (true, _) => "fenced-set",
+                (false, true) => "fenced-repair",
+                (false, false) => "raise",
+            };
+            return name.into();
         }
         let is_token = part.len() >= 40 && part[..40].iter().all(u8::is_ascii_hexdigit);
         if !is_token {

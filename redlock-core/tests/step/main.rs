@@ -26,6 +26,7 @@ mod contention;
 mod contract;
 mod ending;
 mod extend;
+mod fence;
 mod handshake;
 mod random;
 mod release;

@@ -152,7 +152,7 @@ impl Run {
 
     fn note(&mut self, event: Event) {
         match event {
-            Event::Acquired { operation, lock, deadline } => {
+            Event::Acquired { operation, lock, deadline, .. } => {
                 *self.answers.entry(operation).or_default() += 1;
                 assert!(deadline > Instant::ZERO);
                 self.locks.push(lock);

@@ -234,6 +234,7 @@ impl World {
             max_hold,
             expiring_lead: None,
             jitter: 0,
+            fenced: false,
         };
         let id = self.next_claim;
         self.next_claim += 1;
@@ -306,7 +307,7 @@ impl World {
                     let outbox = &mut self.clients[client].links[node.index()].outbox;
                     outbox.retain(|request| request.claim != id || request.verb == Verb::Release);
                 }
-                Effect::Granted { deadline } => {
+                Effect::Granted { deadline, .. } => {
                     self.grants += 1;
                     self.note(|| format!("client {client} holds with token {token} until {deadline:?}"));
                 }
@@ -488,6 +489,7 @@ impl World {
                 Answer::Yes
             }
             Verb::Extend { .. } | Verb::Release => Answer::No,
+            Verb::Raise { .. } => unreachable!("no claim here is fenced"),
         };
         let key = self.keys[node];
         self.note(|| format!("n{node} runs {request:?}: {answer:?}, {key:?}"));

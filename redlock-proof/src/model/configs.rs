@@ -171,6 +171,7 @@ impl Model {
             max_hold: self.clients[client].max_hold.map(span),
             expiring_lead: None,
             jitter: 0,
+            fenced: false,
         }
     }
 

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use loom::sync::atomic::AtomicBool;
 
 fn cell() -> Arc<LockCell> {
-    Arc::new(LockCell::new(LockId(1), Vec::new(), Instant::from_nanos(100)))
+    Arc::new(LockCell::new(LockId(1), Vec::new(), Instant::from_nanos(100), None))
 }
 
 /// R13: once a thread has seen the end, nobody moves the deadline, and nobody sees it held.

@@ -1,6 +1,6 @@
 //! After the end: the release on every node, and what it has learnt (R7, R18, R19).
 
-use super::{Cause, Claim, Effect, EndReason, NodeState, Phase, RepairState, SetState, Verb};
+use super::{Cause, Claim, Effect, EndReason, NodeState, Phase, RaiseState, RepairState, SetState, Verb};
 use crate::ids::NodeId;
 use crate::machine::cleanup::{Answers, Cleanup, ReleaseResult};
 use crate::machine::extend::RoundFailure;
@@ -63,6 +63,9 @@ impl Claim {
             if state.repair == RepairState::Queued {
                 state.repair = RepairState::None;
             }
+            if state.raise == RaiseState::Queued {
+                state.raise = RaiseState::None;
+            }
             state.cleanup = match (state.touched, state.reach.takes_releases()) {
                 (true, true) => Cleanup::Queued,
                 (true, false) => Cleanup::Owed,
@@ -96,7 +99,9 @@ impl Claim {
         state.cleanup = match answer {
             Answer::Yes => Cleanup::Done(ReleaseResult::Deleted),
             Answer::No => Cleanup::Done(ReleaseResult::NotOurs),
-            Answer::NotApplied | Answer::Ambiguous => Cleanup::Done(ReleaseResult::Nothing),
+            Answer::NotApplied | Answer::Ambiguous | Answer::Counters { .. } => {
+                Cleanup::Done(ReleaseResult::Nothing)
+            }
             Answer::FormRefused | Answer::Replaced => Cleanup::Owed,
         };
         if answer == Answer::FormRefused && state.reach.takes_releases() {

@@ -120,7 +120,7 @@ impl Claim {
                 state.support.not_applied(hand_out);
                 Vote::Failed
             }
-            Answer::Ambiguous => {
+            Answer::Ambiguous | Answer::Counters { .. } => {
                 state.support.ambiguous(hand_out);
                 Vote::Ambiguous
             }
@@ -140,7 +140,7 @@ impl Claim {
             Answer::Yes => RepairState::Granted,
             Answer::No => RepairState::Refused,
             Answer::NotApplied | Answer::FormRefused | Answer::Replaced => RepairState::None,
-            Answer::Ambiguous => RepairState::Ambiguous,
+            Answer::Ambiguous | Answer::Counters { .. } => RepairState::Ambiguous,
         };
         // It gives no support of its own: that comes with the next extension that the node confirms.
         if answer == Answer::Yes {

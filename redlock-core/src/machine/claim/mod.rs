@@ -13,15 +13,18 @@
 //! told apart from every other's for good. A claim does not know connections, only whether a node can be reached: a
 //! reply from an old connection never gets here.
 //!
-//! The transitions are in three files: this one has the states, the inputs and the attempt; `hold` has what happens while
-//! the lock is held; `ending` has the clean-up.
+//! A fenced attempt has two steps: a quorum of grants names the fence, and the lock is granted when a quorum holds it
+//! or is raised to it. The transitions are in four files beside this one, which has the states and the
+//! inputs: `attempt`, `fence`, `hold` for what happens while the lock is held, `ending` for the clean-up.
 
+mod attempt;
 mod ending;
+mod fence;
 mod hold;
 
 use super::cleanup::{Cleanup, ReleaseVerdict};
 use super::extend::{Round, RoundFailure};
-use super::quorum::{Answer, Quorum, RoundLoss, Tally, Verdict, Vote};
+use super::quorum::{Answer, Quorum, RoundLoss, Tally, Vote};
 use super::renew::Renewal;
 use super::support::Support;
 use crate::ids::NodeId;
@@ -48,6 +51,8 @@ pub struct Terms {
     pub expiring_lead: Option<Duration>,
     /// Seeds the renewals' jitter; zero for none.
     pub jitter: u32,
+    /// Whether it gets a fence: a number that grows from grant to grant.
+    pub fenced: bool,
 }
 
 /// Whether a command can be handed to a node now.
@@ -102,6 +107,11 @@ pub enum Verb {
         /// What is left.
         ttl: Duration,
     },
+    /// Raise the counters to the fence if the keys have the token: an acquire's second step, where they differ.
+    Raise {
+        /// The fence.
+        fence: u64,
+    },
     /// Delete the key if it has the token.
     Release,
 }
@@ -141,6 +151,8 @@ pub enum Effect {
     Granted {
         /// start + ttl − drift.
         deadline: Instant,
+        /// Its fence, if it is a fenced one.
+        fence: Option<u64>,
     },
     /// The attempt was lost; its clean-up is under way.
     AttemptLost(RoundLoss),
@@ -199,12 +211,29 @@ enum RepairState {
     Ambiguous,
 }
 
+/// How far the raise of the node's counters to the claim's fence is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum RaiseState {
+    None,
+    Queued,
+    Sent,
+    Done,
+    /// The key was not ours any more.
+    Refused,
+    Failed,
+}
+
 /// What the claim knows of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct NodeState {
     reach: Reach,
     set: SetState,
     repair: RepairState,
+    /// The lowest of its keys' counters, as its grant told; of a fenced claim only.
+    counter: Option<u64>,
+    /// The highest of them.
+    highest: u64,
+    raise: RaiseState,
     cleanup: Cleanup,
     /// Commands of this claim in the outbox, the release not counted.
     queued: u8,
@@ -268,6 +297,8 @@ pub struct Claim {
     nodes: Vec<NodeState>,
     /// The deadline in force, once granted.
     deadline: Instant,
+    /// Once a quorum of nodes has granted.
+    fence: Option<u64>,
     /// The start of the newest round that a quorum confirmed.
     newest_start: Instant,
     /// The longest ttl that was sent.
@@ -298,6 +329,9 @@ impl Claim {
             reach,
             set: if reach.is_out() { SetState::Unsent } else { SetState::Waiting },
             repair: RepairState::None,
+            counter: None,
+            highest: 0,
+            raise: RaiseState::None,
             cleanup: Cleanup::Idle,
             queued: 0,
             muted: false,
@@ -314,6 +348,7 @@ impl Claim {
             start: now,
             nodes: nodes.collect(),
             deadline: Instant::ZERO,
+            fence: None,
             newest_start: now,
             longest_ttl: ttl,
             renewal,
@@ -346,6 +381,7 @@ impl Claim {
         match verb {
             Verb::Set => state.set = SetState::Sent,
             Verb::Repair { .. } => state.repair = RepairState::Sent,
+            Verb::Raise { .. } => state.raise = RaiseState::Sent,
             Verb::Release => state.cleanup = Cleanup::Sent,
             Verb::Extend { hand_out, start, ttl, .. } => {
                 state.support.hand_out(hand_out, start, validity.validity(ttl));
@@ -373,6 +409,7 @@ impl Claim {
                 self.on_extend_answer(node, round, hand_out, answer, now, effects)
             }
             Verb::Repair { .. } => self.on_repair_answer(node, answer, effects),
+            Verb::Raise { .. } => self.on_raise_answer(node, answer, now, effects),
             Verb::Release => self.on_release_answer(node, answer, now, effects),
         }
     }
@@ -403,6 +440,10 @@ impl Claim {
             | RepairState::Refused
             | RepairState::Ambiguous) => repair,
         };
+        if matches!(state.raise, RaiseState::Queued | RaiseState::Sent) {
+            // Whether it ran or not, it can be sent again: to raise twice is to raise once.
+            state.raise = RaiseState::None;
+        }
         if matches!(state.cleanup, Cleanup::Queued | Cleanup::Sent) {
             state.cleanup = Cleanup::Owed;
         }
@@ -428,6 +469,7 @@ impl Claim {
                         self.set_unsent(node);
                     }
                 }
+                self.raise_where_behind(effects);
                 self.rounds_ready(node, now, effects);
             }
             Phase::Ended(_) => self.send_owed(node, effects),
@@ -470,7 +512,8 @@ impl Claim {
                 if now >= self.start.saturating_add(validity) {
                     self.lose_attempt(RoundLoss::TooSlow, now, effects);
                 } else if now >= self.start.saturating_add(self.terms.attempt_timeout) {
-                    let loss = self.tally().loss(self.terms.quorum);
+                    let votes = self.node_ids().map(|node| self.vote(node));
+                    let loss = Tally::count(votes).loss(self.terms.quorum);
                     self.lose_attempt(loss, now, effects);
                 }
             }
@@ -556,80 +599,23 @@ impl Claim {
         self.node(node).and_then(|state| state.support.until())
     }
 
-    /// The node's vote on the attempt; `None` while it is out.
+    /// The node's vote on the attempt, in its second step once a fence is named; `None` while it is out.
     #[must_use]
     pub fn vote(&self, node: NodeId) -> Option<Vote> {
-        self.node(node).and_then(NodeState::vote)
+        let state = self.node(node)?;
+        self.fence.map_or_else(|| state.vote(), |fence| state.fence_vote(fence))
+    }
+
+    /// The lock's fence, once it is held; `None` if it is not a fenced one.
+    #[must_use]
+    pub const fn fence(&self) -> Option<u64> {
+        self.fence
     }
 
     /// Whether the node's latest answer is that the token is not there.
     #[must_use]
     pub fn is_gone(&self, node: NodeId) -> bool {
         self.node(node).is_some_and(|state| state.gone)
-    }
-
-    // ---- the attempt ----
-
-    fn send_set(&mut self, node: NodeId, effects: &mut Vec<Effect>) {
-        let Some(state) = self.node_mut(node) else { return };
-        state.set = SetState::Queued;
-        state.muted = state.reach == Reach::Quarantined;
-        state.queued += 1;
-        effects.push(Effect::Send(node, Verb::Set));
-    }
-
-    fn set_unsent(&mut self, node: NodeId) {
-        if let Some(state) = self.node_mut(node) {
-            state.set = SetState::Unsent;
-        }
-    }
-
-    fn on_set_answer(&mut self, node: NodeId, answer: Answer, now: Instant, effects: &mut Vec<Effect>) {
-        let (start, validity) = (self.start, self.terms.drift.validity(self.terms.ttl));
-        let Some(state) = self.node_mut(node) else { return };
-        state.set = match answer {
-            Answer::Yes => SetState::Granted,
-            Answer::No => SetState::Refused,
-            Answer::NotApplied | Answer::FormRefused | Answer::Replaced => SetState::Failed,
-            Answer::Ambiguous => SetState::Ambiguous,
-        };
-        if answer == Answer::Yes && !state.muted && !state.void {
-            state.support.confirm_set(start, validity);
-        }
-        state.gone |= answer == Answer::No;
-        match self.phase {
-            Phase::Attempting => self.evaluate_attempt(now, effects),
-            Phase::Held => self.refresh(now, EndReason::TokenGone, effects),
-            Phase::Ended(_) => {}
-        }
-    }
-
-    fn tally(&self) -> Tally {
-        Tally::count(self.nodes.iter().map(NodeState::vote))
-    }
-
-    fn evaluate_attempt(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        if self.phase != Phase::Attempting {
-            return;
-        }
-        match self.tally().verdict(self.terms.quorum) {
-            Verdict::Pending => {}
-            Verdict::Lost(loss) => self.lose_attempt(loss, now, effects),
-            Verdict::Won => {
-                let deadline = self.start.saturating_add(self.terms.drift.validity(self.terms.ttl));
-                if now >= deadline {
-                    return self.lose_attempt(RoundLoss::TooSlow, now, effects);
-                }
-                self.phase = Phase::Held;
-                self.deadline = deadline;
-                effects.push(Effect::Granted { deadline });
-            }
-        }
-    }
-
-    fn lose_attempt(&mut self, loss: RoundLoss, now: Instant, effects: &mut Vec<Effect>) {
-        self.end(EndReason::NotAcquired, now, effects);
-        effects.push(Effect::AttemptLost(loss));
     }
 
     // ---- helpers ----

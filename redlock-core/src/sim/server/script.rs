@@ -14,7 +14,9 @@ use super::dialect::Dialect;
 use super::exec::Call;
 use super::reply::{Reply, parse_integer};
 use super::sha1::sha1_hex;
-use crate::wire::script::{EXTEND, EXTEND_ALL, RELEASE, RELEASE_ALL, SET_ALL};
+use crate::wire::script::{
+    EXTEND, EXTEND_ALL, FENCED_RAISE, FENCED_REPAIR, FENCED_SET, RELEASE, RELEASE_ALL, SET_ALL,
+};
 
 /// `Err` is an error that the script raised, without the suffix that says where.
 type Native = fn(&mut Run<'_, '_>) -> Result<Reply, Vec<u8>>;
@@ -26,6 +28,9 @@ static SCRIPTS: &[(&str, Native)] = &[
     (SET_ALL, set_all),
     (EXTEND_ALL, extend_all),
     (RELEASE_ALL, release_all),
+    (FENCED_SET, fenced_set),
+    (FENCED_RAISE, fenced_raise),
+    (FENCED_REPAIR, fenced_repair),
     (PLAIN_RELEASE, release),
     (PLAIN_EXTEND, extend),
 ];
@@ -255,4 +260,99 @@ fn release_all(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {
         }
     }
     Ok(Reply::Integer(deleted))
+}
+
+/// The two halves of `KEYS` in a fenced script: keys and their counters.
+fn halves(run: &Run<'_, '_>) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let (keys, counters) = run.keys.split_at(run.keys.len() / 2);
+    (keys.to_vec(), counters.to_vec())
+}
+
+fn start_counters(run: &mut Run<'_, '_>, counters: &[Vec<u8>]) -> Result<(), Vec<u8>> {
+    let retention = run.arg(2)?;
+    for counter in counters {
+        if run.call(&[b"exists", counter])? == Reply::ONE {
+            continue;
+        }
+        let Reply::Array(time) = run.call(&[b"time"])? else { continue };
+        let [Reply::Bulk(seconds), Reply::Bulk(micros)] = &time[..] else { continue };
+        let mut start = seconds.clone();
+        start.resize(start.len() + 6_usize.saturating_sub(micros.len()), b'0');
+        start.extend_from_slice(micros);
+        run.call(&[b"set", counter, &start])?;
+        if retention != b"0" {
+            run.call(&[b"pexpire", counter, &retention])?;
+        }
+    }
+    Ok(())
+}
+
+fn raise_counters(run: &mut Run<'_, '_>, counters: &[Vec<u8>]) -> Result<(), Vec<u8>> {
+    let fence = run.arg(3)?;
+    for counter in counters {
+        let Reply::Bulk(now) = run.call(&[b"get", counter])? else { continue };
+        if (now.len(), &now) < (fence.len(), &fence) {
+            run.call(&[b"set", counter, &fence, b"KEEPTTL"])?;
+        }
+    }
+    Ok(())
+}
+
+fn fenced_set(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {
+    let (keys, counters) = halves(run);
+    for key in &keys {
+        if run.call(&[b"exists", key])? == Reply::ONE {
+            return Ok(Reply::ZERO);
+        }
+    }
+    start_counters(run, &counters)?;
+    let (token, ttl, retention) = (run.arg(0)?, run.arg(1)?, run.arg(2)?);
+    let mut now = Vec::new();
+    for counter in &counters {
+        run.call(&[b"incr", counter])?;
+        if retention == b"0" {
+            run.call(&[b"persist", counter])?;
+        } else {
+            run.call(&[b"pexpire", counter, &retention])?;
+        }
+        now.push(run.call(&[b"get", counter])?);
+    }
+    for key in &keys {
+        run.call(&[b"set", key, &token, b"NX", b"PX", &ttl])?;
+    }
+    Ok(Reply::Array(now))
+}
+
+fn fenced_raise(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {
+    let (keys, counters) = halves(run);
+    for key in &keys {
+        match run.is_ours(key)? {
+            Ok(true) => {}
+            Ok(false) => return Ok(Reply::ZERO),
+            Err(error) => return Ok(error),
+        }
+    }
+    start_counters(run, &counters)?;
+    raise_counters(run, &counters)?;
+    Ok(Reply::ONE)
+}
+
+fn fenced_repair(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {
+    let (keys, counters) = halves(run);
+    for key in &keys {
+        if run.call(&[b"exists", key])? == Reply::ONE {
+            match run.is_ours(key)? {
+                Ok(true) => {}
+                Ok(false) => return Ok(Reply::ZERO),
+                Err(error) => return Ok(error),
+            }
+        }
+    }
+    start_counters(run, &counters)?;
+    raise_counters(run, &counters)?;
+    let (token, ttl) = (run.arg(0)?, run.arg(1)?);
+    for key in &keys {
+        run.call(&[b"set", key, &token, b"NX", b"PX", &ttl])?;
+    }
+    Ok(Reply::ONE)
 }
