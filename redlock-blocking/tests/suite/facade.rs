@@ -131,6 +131,7 @@ impl<R: Adapter> Builder<R> {
         handshake_timeout(timeout: Duration);
         restart_guard(max_ttl: Duration);
         fence_retention(retention: Duration);
+        default_ttl(ttl: Duration);
     }
 
     pub fn connect(self) -> Result<Redlock<R>, BuildError> {

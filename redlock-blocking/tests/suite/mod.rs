@@ -10,6 +10,7 @@ pub mod faults;
 pub mod fence;
 pub mod hold;
 pub mod proxy;
+pub mod restart;
 
 use core::time::Duration;
 use redlock_blocking::{Clock, Instant, NodeState, Redlock, SystemClock};
@@ -81,6 +82,11 @@ macro_rules! behaviours {
             retention_gives_counters_an_end_and_its_absence_takes_it_away
             r15_a_repaired_node_has_the_fence
             contending_clients_never_share_a_fence
+        }
+        $crate::behaviours! { $make, restart:
+            r25_without_the_guard_a_restarted_node_lets_a_second_owner_in
+            r25_with_the_guard_it_does_not
+            r25_a_restarted_node_is_shown_as_quarantined_and_votes_again
         }
         $crate::behaviours! { $make, connect:
             r27_a_quorum_is_enough

@@ -133,6 +133,11 @@ pub(crate) fn release(form: DeleteForm, keys: &[Bytes], value: &[u8]) -> Bytes {
     }
 }
 
+/// `TIME`: the server's clock, as seconds and microseconds since 1970.
+pub(crate) fn time() -> Bytes {
+    Bytes::from_static(b"*1\r\n$4\r\nTIME\r\n")
+}
+
 /// `PTTL`: the milliseconds that a key has left; −2 where there is none, −1 where it has no expiry.
 pub(crate) fn pttl(key: &[u8]) -> Bytes {
     encode(&[b"PTTL", key])

@@ -612,6 +612,12 @@ impl Claim {
         self.fence
     }
 
+    /// Whether its vote on the attempt does not count, whatever it is: it was quarantined when it was asked (R25).
+    #[must_use]
+    pub fn is_muted(&self, node: NodeId) -> bool {
+        self.node(node).is_some_and(|state| state.muted)
+    }
+
     /// Whether the node's latest answer is that the token is not there.
     #[must_use]
     pub fn is_gone(&self, node: NodeId) -> bool {
