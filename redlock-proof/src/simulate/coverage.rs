@@ -87,6 +87,7 @@ impl Coverage {
                         RoundLoss::NoQuorum => "R5 no quorum",
                         RoundLoss::Mixed => "R5 mixed",
                         RoundLoss::TooSlow => "R6 too slow",
+                        _ => return,
                     }
                 }
                 AcquireErrorKind::Cancelled => "R10 cancelled",
