@@ -34,6 +34,8 @@ pub(super) enum Action {
     Execute {
         client: u8,
         node: u8,
+        /// The model's `choice`th number to start a counter from, if it has to be started.
+        choice: u8,
     },
     /// It answers that command with an error instead, the model's `choice`th.
     Fail {
@@ -65,6 +67,12 @@ pub(super) enum Action {
         client: u8,
         node: u8,
         dead: u8,
+        /// As of [`Execute`](Self::Execute).
+        choice: u8,
+    },
+    /// A key is gone before its time: a clock was wrong.
+    Expire {
+        server: u8,
     },
     /// The server loses its keys, and no connection.
     Forget {
@@ -92,7 +100,10 @@ pub(super) fn enabled(world: &World<'_>, state: &State, actions: &mut Vec<Action
         link_actions(world, state, client, node, actions);
     }
     for server in 0..NODES {
-        let remembers = state.servers[server].key.is_some();
+        if model.expires && state.servers[server].key.is_some() {
+            actions.push(Action::Expire { server: small(server) });
+        }
+        let remembers = state.servers[server].key.is_some() || state.servers[server].counter.is_some();
         if remembers && model.forget_at[server] && state.forgets < model.forgets {
             actions.push(Action::Forget { server: small(server) });
         }
@@ -147,7 +158,8 @@ fn link_actions(world: &World<'_>, state: &State, client: usize, node: usize, ac
         actions.push(Action::HandOut { client: end, node: at });
     }
     if let Some(command) = link.sent.first() {
-        actions.push(Action::Execute { client: end, node: at });
+        let choices = 0..world.starts(state, client, node, command);
+        actions.extend(choices.map(|choice| Action::Execute { client: end, node: at, choice }));
         if command.verb != Verb::Release && state.errors < model.errors_at_most {
             for (choice, answer) in model.errors.iter().enumerate() {
                 let extends = matches!(command.verb, Verb::Extend { .. });
@@ -179,6 +191,14 @@ fn link_actions(world: &World<'_>, state: &State, client: usize, node: usize, ac
         }
         Up::Down => actions.push(Action::Reconnect { client: end, node: at }),
     }
-    let dead = 0..small(link.late.len());
-    actions.extend(dead.map(|dead| Action::RunLate { client: end, node: at, dead }));
+    for (dead, commands) in link.late.iter().enumerate() {
+        let starts = commands.first().map_or(0, |command| world.starts(state, client, node, command));
+        let choices = 0..starts;
+        actions.extend(choices.map(|choice| Action::RunLate {
+            client: end,
+            node: at,
+            dead: small(dead),
+            choice,
+        }));
+    }
 }

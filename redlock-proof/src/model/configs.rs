@@ -50,6 +50,19 @@ impl Plan {
     };
 }
 
+/// What a counter that was forgotten starts again from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// A clock that has reached what the counter was: the least that has to be assumed.
+    Own,
+    /// A clock that is ahead of every number of every node and of every fence.
+    Ahead,
+    /// A clock that has reached the largest fence that was granted, and may be behind one that is about to be.
+    Granted,
+    /// A clock that is far behind: what has to be assumed not to happen.
+    Behind,
+}
+
 /// A model: a name and its bounds. All times are ticks.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -71,12 +84,24 @@ pub struct Model {
     pub(super) gives_up: bool,
     pub(super) errors: &'static [Answer],
     pub(super) errors_at_most: u8,
+    /// Whether the lock is a fenced one.
+    pub(super) fenced: bool,
+    /// What counters that were never there start from: the clocks of the nodes.
+    pub(super) starts: &'static [u8],
+    /// And what those start from that were forgotten.
+    pub(super) starts_again: &'static [Start],
+    /// Whether keys may be gone at any time, as if every clock were wrong. Then a release is taken for done as soon as it
+    /// is asked for: whatever one does to a key happens without it, and a claim that has ended grants nothing.
+    pub(super) expires: bool,
+    /// How often a server forgets its keys.
     pub(super) forgets: u8,
     pub(super) forget_at: [bool; NODES],
     pub(super) restarts: u8,
     pub(super) restart_at: [bool; NODES],
     /// Whether a server that restarted gives no vote for the longest ttl.
     pub(super) quarantine: bool,
+    /// Whether what follows a vote that a server gives against its word is left out, and counted.
+    pub(super) excuses: bool,
     /// Two nodes that are one server; the second is the later one.
     pub(super) alias: Option<(usize, usize)>,
     /// Whether a client may find that out.
@@ -112,11 +137,16 @@ impl Model {
         gives_up: false,
         errors: &[],
         errors_at_most: 0,
+        fenced: false,
+        starts: &[0],
+        starts_again: &[Start::Own],
+        expires: false,
         forgets: 0,
         forget_at: FIRST,
         restarts: 0,
         restart_at: FIRST,
         quarantine: false,
+        excuses: true,
         alias: None,
         voids: false,
         hand_out: HandOut::AtOnce,
@@ -171,7 +201,7 @@ impl Model {
             max_hold: self.clients[client].max_hold.map(span),
             expiring_lead: None,
             jitter: 0,
-            fenced: false,
+            fenced: self.fenced,
         }
     }
 
@@ -457,6 +487,7 @@ fn restart() -> Model {
         restarts: 1,
         restart_at: ALL,
         quarantine: true,
+        excuses: false,
         sometimes: &[
             Met::Granted,
             Met::Muted,
@@ -475,6 +506,7 @@ fn amnesia() -> Model {
         name: "restart-unguarded",
         horizon: 1,
         quarantine: false,
+        excuses: true,
         sometimes: &[Met::Granted, Met::Extended, Met::AssumptionBroken],
         ..restart()
     }

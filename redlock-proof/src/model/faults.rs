@@ -29,8 +29,20 @@ pub enum Fault {
     StuckForgotten,
     /// A node in quarantine gives votes (against R25).
     QuarantineIgnored,
-    // To come with fencing: a raise that is unconditional, a fence taken from fewer than a quorum, a counter that restarts
-    // from zero, a repair that puts an old number. To come with pushes: a wake-up lost between read and registration.
+    /// A node that restarted gives votes at once (without R25's guard).
+    Unguarded,
+    /// Counters are raised without looking whose key it is (against §5, 4).
+    RaisedBlindly,
+    /// The largest counter is taken for the fence without a quorum that holds it (against §5, 4).
+    FenceNotHeld,
+    /// A counter that was forgotten starts again from zero (against §5, 1).
+    CounterFromZero,
+    /// A repair puts the fence where a counter was forgotten (against §5, 5).
+    RepairPutsFence,
+    /// A late grant moves the fence (against §5, 2).
+    FenceMoves,
+    /// A node that granted with a counter beyond the fence is taken for one that holds it (against §5, 3).
+    BeyondCounted,
 }
 
 /// A fault, and the smallest model in which it is looked for.

@@ -28,6 +28,9 @@ pub enum Property {
     Symmetry,
     /// After a timeout the next one is later: no busy loop.
     Timer,
+    /// A fence is larger than every one that was granted before the attempt started, and no two are the same; where
+    /// no key is gone before its time, it is larger than every one that was granted before (§5).
+    Fence,
 }
 
 /// What was found.
@@ -106,21 +109,37 @@ pub enum Met {
     /// A node grants what it had granted to somebody else and forgot: the assumption of the algorithm is broken, and what
     /// comes after that is not looked at.
     AssumptionBroken,
+    /// A fenced grant takes one round trip.
+    Agreed,
+    /// A fenced grant takes a raise.
+    Raised,
+    /// A raise is refused, since the key is not the attempt's any more.
+    RaiseRefused,
+    /// A node grants with a counter beyond the fence that is named already.
+    Beyond,
+    /// A fence is granted after a larger one, to an attempt that had started before.
+    Overtaken,
+    /// Both clients believe that they hold the lock, since keys were gone before their time.
+    BothHold,
+    /// A counter that was forgotten starts again.
+    CounterRestarted,
+    /// A dead connection repairs a key.
+    LateRepair,
 }
 
 impl Met {
-    pub(super) const fn bit(self) -> u32 {
-        1 << self as u32
+    pub(super) const fn bit(self) -> u64 {
+        1 << self as u64
     }
 
     /// Those of `wanted` that are not in `met`.
-    pub(super) fn missing(met: u32, wanted: &[Self]) -> Vec<Self> {
+    pub(super) fn missing(met: u64, wanted: &[Self]) -> Vec<Self> {
         wanted.iter().copied().filter(|one| met & one.bit() == 0).collect()
     }
 }
 
 /// Checks a state; adds to `met` what can be seen in it.
-pub(super) fn check(world: &World<'_>, state: &State, met: &mut u32) -> Result<(), Violation> {
+pub(super) fn check(world: &World<'_>, state: &State, met: &mut u64) -> Result<(), Violation> {
     let model = world.model;
     let now = state.now();
     let mut believers = 0;
@@ -151,11 +170,15 @@ pub(super) fn check(world: &World<'_>, state: &State, met: &mut u32) -> Result<(
             }
         }
     }
-    if believers > 1 {
+    if believers > 1 && model.expires {
+        *met |= Met::BothHold.bit();
+    } else if believers > 1 {
         return Err(violated(Property::Exclusion, "two believe that they hold the lock"));
     }
     if (0..CLIENTS).all(|client| (0..NODES).all(|node| world.link(state, client, node).is_quiet())) {
-        clean_up(world, state)?;
+        if !model.expires {
+            clean_up(world, state)?;
+        }
         if !live && state.servers.iter().all(|server| server.key.is_none()) {
             *met |= Met::AllGone.bit();
         }

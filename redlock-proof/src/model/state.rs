@@ -40,6 +40,8 @@ pub(super) struct Command {
     /// Which of the client's attempts it belongs to.
     pub(super) attempt: u8,
     pub(super) verb: Verb,
+    /// The fence that a fenced repair brings along.
+    pub(super) fence: u64,
 }
 
 impl Command {
@@ -120,6 +122,10 @@ pub(super) struct Slot {
     pub(super) round_at: u8,
     /// The tick of the release.
     pub(super) release_at: u8,
+    /// The largest fence that was granted before the attempt started, while it is undecided.
+    pub(super) floor: u8,
+    /// The largest counter that it was told of, where a fault needs it.
+    pub(super) highest: u8,
 }
 
 /// The key on one server.
@@ -130,6 +136,11 @@ pub(super) struct Key {
     pub(super) until: u16,
     /// Set by a dead connection after the clean-up had been there: nobody can know of it, and it ends with its ttl.
     pub(super) orphan: bool,
+}
+
+/// Whether a key is free, or has the token.
+pub(super) fn is_free_for(key: Option<Key>, token: u8) -> bool {
+    key.is_none_or(|key| key.token == token)
 }
 
 /// What a server that forgot its key still owed to whom.
@@ -146,6 +157,10 @@ pub(super) struct Server {
     pub(super) forgot: Option<Forgot>,
     /// Restarted, and given no vote until this tick where the model has a quarantine (R25).
     pub(super) quarantined_until: u8,
+    /// The key's counter, if it has one.
+    pub(super) counter: Option<u8>,
+    /// What the counter was when it was forgotten.
+    pub(super) had: Option<u8>,
 }
 
 /// What one client has done of what it may do.
@@ -167,6 +182,8 @@ pub(super) struct State {
     pub(super) forgets: u8,
     pub(super) restarts: u8,
     pub(super) voided: bool,
+    /// The fences that were granted, in order of size, those that cannot matter any more left out; zeros last.
+    pub(super) fences: [u8; CLIENTS * ATTEMPTS],
 }
 
 impl State {
@@ -230,7 +247,7 @@ impl State {
         self.links.swap(0, 1);
         self.done.swap(0, 1);
         for server in &mut self.servers {
-            if let Some(key) = &mut server.key {
+            if let Some(key) = server.key.as_mut().filter(|key| key.token != NOBODY) {
                 key.token =
                     key.token.wrapping_add(if key.token < OTHER { OTHER } else { OTHER.wrapping_neg() });
             }
@@ -250,8 +267,14 @@ const OTHER: u8 = 8;
 
 /// The token of a client's attempt.
 pub(super) const fn token(client: usize, attempt: u8) -> u8 {
-    attempt + if client == 0 { 0 } else { OTHER }
+    if attempt == FORGOTTEN { NOBODY } else { attempt + if client == 0 { 0 } else { OTHER } }
 }
+
+/// Stands for every attempt that is finished, where nothing asks for its token any more.
+pub(super) const FORGOTTEN: u8 = u8::MAX;
+
+/// The token of all of them.
+pub(super) const NOBODY: u8 = u8::MAX;
 
 /// Whether a token is of the client.
 pub(super) const fn is_of(token: u8, client: usize) -> bool {
@@ -342,6 +365,7 @@ pub(super) struct View {
     pub(super) owes: [bool; NODES],
     /// The node's vote on the attempt is open, or will never be known.
     pub(super) unknown: [bool; NODES],
+    pub(super) fence: Option<u64>,
 }
 
 impl View {
@@ -359,6 +383,7 @@ impl View {
             support: nodes.map(|node| claim.support(node)),
             owes: nodes.map(|node| claim.owes(node)),
             unknown: nodes.map(|node| matches!(claim.vote(node), None | Some(Vote::Ambiguous))),
+            fence: claim.fence(),
         }
     }
 

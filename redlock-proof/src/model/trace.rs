@@ -3,7 +3,7 @@
 use super::actions::Action;
 use super::configs::Model;
 use super::properties::Violation;
-use super::state::{CLIENTS, Command, NODES, State, World};
+use super::state::{CLIENTS, Command, FORGOTTEN, NOBODY, NODES, State, World};
 use super::step::{After, apply};
 use core::fmt;
 use redlock_core::machine::Verb;
@@ -59,6 +59,9 @@ fn beliefs(world: &World<'_>, state: &State) -> String {
             .filter_map(|slot| world.view(slot))
             .find(|view| view.believes(state.now()));
         text += &match holds {
+            Some(view) if world.model.fenced => {
+                format!(" {} holds with {}", ["A", "B"][client], view.fence.unwrap_or(0))
+            }
             Some(view) => format!(" {} holds until {:?}", ["A", "B"][client], view.deadline),
             None => format!(" {} -", ["A", "B"][client]),
         };
@@ -66,12 +69,20 @@ fn beliefs(world: &World<'_>, state: &State) -> String {
     text += " | keys";
     for server in 0..NODES {
         text += &match state.servers[server].key {
+            Some(key) if key.token == NOBODY => " old".to_owned(),
             Some(key) => {
                 let (client, attempt) = if key.token < 8 { ("A", key.token) } else { ("B", key.token - 8) };
                 format!(" {client}{}..{}", attempt + 1, key.until)
             }
             None => " -".to_owned(),
         };
+    }
+    if world.model.fenced {
+        text += " | counters";
+        for server in &state.servers {
+            text += &server.counter.map_or_else(|| " -".to_owned(), |counter| format!(" {counter}"));
+        }
+        text += &format!(" | granted {}", state.fences[0]);
     }
     text
 }
@@ -81,9 +92,13 @@ fn command(command: &Command) -> String {
         Verb::Set => "SET".to_owned(),
         Verb::Extend { ttl, .. } => format!("extension to {ttl:?}"),
         Verb::Repair { ttl } => format!("repair for {ttl:?}"),
+        Verb::Raise { fence } => format!("raise to {fence}"),
         Verb::Release => "release".to_owned(),
     };
-    format!("attempt {}'s {verb}", command.attempt + 1)
+    match command.attempt {
+        FORGOTTEN => format!("an old attempt's {verb}"),
+        attempt => format!("attempt {}'s {verb}", attempt + 1),
+    }
 }
 
 fn describe(world: &World<'_>, state: &State, action: Action) -> String {
@@ -104,7 +119,7 @@ fn describe(world: &World<'_>, state: &State, action: Action) -> String {
         Action::HandOut { client, node } => {
             format!("{} hands out to n{node}: {}", name(client), first(&link(client, node).outbox))
         }
-        Action::Execute { client, node } => {
+        Action::Execute { client, node, .. } => {
             format!("n{node} executes {} {}", name(client), first(&link(client, node).sent))
         }
         Action::Fail { client, node, choice } => {
@@ -120,10 +135,11 @@ fn describe(world: &World<'_>, state: &State, action: Action) -> String {
         Action::Break { client, node, .. } => format!("the connection of {} to n{node} breaks", name(client)),
         Action::GiveUp { client, node } => format!("{} cannot connect to n{node}", name(client)),
         Action::Reconnect { client, node } => format!("{} has a new connection to n{node}", name(client)),
-        Action::RunLate { client, node, dead } => {
+        Action::RunLate { client, node, dead, .. } => {
             let late = link(client, node).late.get(usize::from(dead)).map(Vec::as_slice).unwrap_or_default();
             format!("n{node} executes, late, {} {}", name(client), first(late))
         }
+        Action::Expire { server } => format!("the key of server {server} is gone before its time"),
         Action::Forget { server } => format!("server {server} forgets its keys"),
         Action::Restart { server } => format!("server {server} restarts and has forgotten its keys"),
     }

@@ -1,10 +1,11 @@
 //! The client: what its user does, and what its claims want done.
 
 use super::Step;
+use super::counter::number;
 use crate::model::actions::{ends, small};
 use crate::model::faults::Fault;
 use crate::model::properties::{Met, Property, violated};
-use crate::model::state::{CLIENTS, Command, Input, NODES, Slot, Up, node_id, ttl};
+use crate::model::state::{ATTEMPTS, CLIENTS, Command, Input, NODES, Slot, Up, node_id, ttl};
 use redlock_core::NodeId;
 use redlock_core::machine::{Answer, Cause, Effect, EndReason, Reach, ReleaseVerdict, Verb};
 
@@ -59,7 +60,8 @@ impl Step<'_, '_> {
         self.state.done[client].attempts += 1;
         let reach = core::array::from_fn(|node| self.reach(self.peek(client, node).up));
         let reaction = self.world.start(client, reach, self.state.now());
-        self.state.slots[client][attempt] = Slot { claim: reaction.claim, ..Slot::default() };
+        let floor = self.state.fences[0];
+        self.state.slots[client][attempt] = Slot { claim: reaction.claim, floor, ..Slot::default() };
         for effect in reaction.effects.iter() {
             self.effect(client, attempt, *effect);
         }
@@ -131,8 +133,9 @@ impl Step<'_, '_> {
                 };
                 self.link(client, node.index()).outbox.retain(keep);
             }
-            Effect::Granted { deadline } => {
+            Effect::Granted { deadline, fence } => {
                 self.decide(client, attempt);
+                self.fenced(client, attempt, fence);
                 if deadline <= self.state.now() {
                     self.wrong(Property::Decision, "granted with no validity left");
                 }
@@ -146,6 +149,7 @@ impl Step<'_, '_> {
             }
             Effect::AttemptLost(_) => {
                 self.decide(client, attempt);
+                self.state.slots[client][attempt].floor = 0;
                 self.met(Met::AttemptLost);
             }
             Effect::DeadlineMoved { .. } => {}
@@ -194,6 +198,35 @@ impl Step<'_, '_> {
         }
     }
 
+    /// What has to hold of a fence that is granted.
+    fn fenced(&mut self, client: usize, attempt: usize, fence: Option<u64>) {
+        let floor = core::mem::take(&mut self.state.slots[client][attempt].floor);
+        let model = self.world.model;
+        if fence.is_some() != model.fenced {
+            self.wrong(Property::Fence, "a fenced grant has a fence, another has none");
+        }
+        let Some(fence) = fence else { return };
+        let highest = core::mem::take(&mut self.state.slots[client][attempt].highest);
+        let fence = number(fence).max(highest);
+        self.met(if self.raised { Met::Raised } else { Met::Agreed });
+        let largest = self.state.fences[0];
+        if fence <= floor {
+            let what = format!("{fence} is granted to an attempt that started after {floor} was");
+            self.wrong(Property::Fence, &what);
+        } else if self.state.fences.contains(&fence) {
+            self.wrong(Property::Fence, &format!("{fence} is granted twice"));
+        } else if fence < largest {
+            self.met(Met::Overtaken);
+            if !model.expires && model.forgets == 0 {
+                self.wrong(Property::Fence, &format!("{fence} is granted after {largest}"));
+            }
+        }
+        let fences = &mut self.state.fences;
+        // As many as there are attempts: the last is free.
+        fences[CLIENTS * ATTEMPTS - 1] = fence;
+        fences.sort_unstable_by(|one, other| other.cmp(one));
+    }
+
     pub(super) fn decide(&mut self, client: usize, attempt: usize) {
         if core::mem::replace(&mut self.state.slots[client][attempt].decided, true) {
             self.wrong(Property::Decision, "an attempt was decided twice");
@@ -217,6 +250,13 @@ impl Step<'_, '_> {
                 slot.round_at = time;
             }
         }
+        if verb == Verb::Release && self.world.model.expires {
+            return;
+        }
+        if matches!(verb, Verb::Raise { .. }) && self.fault(Fault::FenceNotHeld) {
+            self.input(client, attempt, Input::HandedOut(node, verb));
+            return self.input(client, attempt, Input::Answered(node, verb, Answer::Yes));
+        }
         if verb == Verb::Release {
             let view = self.world.view(&self.state.slots[client][attempt]);
             let unknown = view.is_some_and(|view| view.unknown[node.index()]);
@@ -231,10 +271,15 @@ impl Step<'_, '_> {
             match verb {
                 Verb::Release => self.met(Met::OwedSent),
                 Verb::Set => self.met(Met::LateSet),
-                Verb::Extend { .. } | Verb::Repair { .. } => {}
+                Verb::Extend { .. } | Verb::Repair { .. } | Verb::Raise { .. } => {}
             }
         }
-        let command = Command { attempt: small(attempt), verb };
+        let view = self.world.view(&self.state.slots[client][attempt]);
+        let fence = match verb {
+            Verb::Repair { .. } => view.and_then(|view| view.fence).unwrap_or(0),
+            Verb::Set | Verb::Extend { .. } | Verb::Raise { .. } | Verb::Release => 0,
+        };
+        let command = Command { attempt: small(attempt), verb, fence };
         let early = self.fault(Fault::RepairAfterRelease) && verb == Verb::Release;
         let outbox = &mut self.link(client, node.index()).outbox;
         let at = if early {

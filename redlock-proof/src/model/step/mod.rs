@@ -1,13 +1,17 @@
 //! What an action leads to.
 
 mod client;
+mod counter;
 mod network;
 mod server;
 
-use super::actions::{Action, ends};
+use super::actions::{Action, ends, small};
 use super::faults::Fault;
 use super::properties::{Met, Property, Violation, violated};
-use super::state::{CLIENTS, Command, Input, Link, NODES, Slot, State, Up, World, node_id};
+use super::state::{
+    ATTEMPTS, CLIENTS, Command, FORGOTTEN, Input, Key, Link, NOBODY, NODES, Slot, State, Up, World, is_of,
+    node_id, token,
+};
 use redlock_core::NodeId;
 use redlock_core::machine::{Answer, Verb};
 
@@ -24,7 +28,7 @@ pub(super) fn apply(
     world: &mut World<'_>,
     state: &State,
     action: Action,
-    met: &mut u32,
+    met: &mut u64,
 ) -> Result<After, Violation> {
     let settles = world.model.ended_at_once;
     let mut step = Step {
@@ -34,6 +38,7 @@ pub(super) fn apply(
         broken: false,
         reconnecting: false,
         refused: None,
+        raised: false,
         met: 0,
         wrong: None,
     };
@@ -67,7 +72,9 @@ struct Step<'w, 'm> {
     reconnecting: bool,
     /// The extension that is being refused in its form.
     refused: Option<(NodeId, u32)>,
-    met: u32,
+    /// An answer to a raise is being read.
+    raised: bool,
+    met: u64,
     wrong: Option<Violation>,
 }
 
@@ -121,10 +128,10 @@ impl Step<'_, '_> {
                 }
             }
             Action::HandOut { client, node } => self.hand_out(client.into(), node.into(), true),
-            Action::Execute { client, node } => {
+            Action::Execute { client, node, choice } => {
                 let (client, node) = (usize::from(client), usize::from(node));
                 let command = self.link(client, node).sent.remove(0);
-                let answer = self.run(client, node, command, false);
+                let answer = self.run(client, node, command, false, choice);
                 self.link(client, node).answers.push((command, answer));
             }
             Action::Fail { client, node, choice } => {
@@ -133,7 +140,7 @@ impl Step<'_, '_> {
                 let answer = self.world.model.errors[usize::from(choice)];
                 let command = self.link(client, node).sent.remove(0);
                 if answer == Answer::Ambiguous {
-                    self.run(client, node, command, false);
+                    self.run(client, node, command, false, 0);
                 }
                 self.link(client, node).answers.push((command, answer));
             }
@@ -148,11 +155,12 @@ impl Step<'_, '_> {
                 self.all_of(client.into(), Input::ReachChanged(node_id(node.into()), Up::Down.reach()));
             }
             Action::Reconnect { client, node } => self.reconnect(client.into(), node.into()),
-            Action::RunLate { client, node, dead } => {
+            Action::RunLate { client, node, dead, choice } => {
                 let (client, node, dead) = (usize::from(client), usize::from(node), usize::from(dead));
                 let command = self.link(client, node).late[dead].remove(0);
-                self.run(client, node, command, true);
+                self.run(client, node, command, true, choice);
             }
+            Action::Expire { server } => self.state.servers[usize::from(server)].key = None,
             Action::Forget { server } => {
                 self.state.forgets += 1;
                 self.forget(server.into());
@@ -172,8 +180,12 @@ impl Step<'_, '_> {
         for (client, node) in ends() {
             let link = self.peek(client, node);
             if let Some((command, _)) = link.answers.first() {
-                let slot = &self.state.slots[client][usize::from(command.attempt)];
-                if self.world.view(slot).is_none_or(|view| view.ended) {
+                let ended = self.has_ended(client, command);
+                if ended && self.is_forgotten(client, command) {
+                    self.link(client, node).answers.remove(0);
+                    return true;
+                }
+                if ended {
                     self.read(client, node);
                     return true;
                 }
@@ -202,22 +214,30 @@ impl Step<'_, '_> {
         let key = self.state.servers[server].key;
         let there = key.is_some_and(|key| key.token == self.token_of(client, command.attempt));
         let nodes = (0..NODES).filter(|other| model.server_of(*other) == server);
-        let ended = self
-            .world
-            .view(&self.state.slots[client][usize::from(command.attempt)])
-            .is_none_or(|view| view.ended);
-        ended
+        self.has_ended(client, command)
             && !there
             && !sets(command)
             && !nodes.into_iter().any(|other| self.peek(client, other).to_run().any(sets))
     }
 
+    fn has_ended(&self, client: usize, command: &Command) -> bool {
+        let slot = self.state.slots[client].get(usize::from(command.attempt));
+        slot.and_then(|slot| self.world.view(slot)).is_none_or(|view| view.ended)
+    }
+
+    /// Whether the claim is finished and forgotten.
+    fn is_forgotten(&self, client: usize, command: &Command) -> bool {
+        self.state.slots[client].get(usize::from(command.attempt)).is_none_or(|slot| slot.claim == 0)
+    }
+
     /// Forgets what cannot matter any more, so that states which differ by it alone are one.
     fn tidy(&mut self) {
+        let expires = self.world.model.expires;
         for client in 0..CLIENTS {
             for attempt in 0..self.state.slots[client].len() {
-                if self.world.view(&self.state.slots[client][attempt]).is_some_and(|view| view.finished) {
-                    if self.state.slots[client][attempt].releasing {
+                let view = self.world.view(&self.state.slots[client][attempt]);
+                if view.is_some_and(|view| view.finished || (expires && view.ended)) {
+                    if self.state.slots[client][attempt].releasing && !expires {
                         self.wrong(Property::Released, "finished with the release unanswered");
                     }
                     self.state.slots[client][attempt] = Slot::default();
@@ -226,16 +246,13 @@ impl Step<'_, '_> {
         }
         for (client, node) in ends() {
             let link = self.peek(client, node);
-            let finished =
-                |command: &Command| self.state.slots[client][usize::from(command.attempt)].claim == 0;
             // The engine drops answers to what is finished.
-            let stale = link.answers.iter().any(|(command, _)| finished(command));
+            let stale = link.answers.iter().any(|(command, _)| self.is_forgotten(client, command));
             let dead = !link.late.is_empty();
             if stale {
-                let slots = self.state.slots[client];
-                self.link(client, node)
-                    .answers
-                    .retain(|(command, _)| slots[usize::from(command.attempt)].claim != 0);
+                let mut answers = core::mem::take(&mut self.link(client, node).answers);
+                answers.retain(|(command, _)| !self.is_forgotten(client, command));
+                self.link(client, node).answers = answers;
             }
             if dead {
                 self.tidy_late(client, node);
@@ -247,6 +264,60 @@ impl Step<'_, '_> {
                     .view(&self.state.slots[usize::from(forgot.client)][usize::from(forgot.attempt)])
                     .is_some_and(|view| !view.ended)
             });
+        }
+        if expires {
+            self.tidy_names();
+        }
+        self.tidy_fences();
+    }
+
+    /// Attempts that are finished are all the same, but where a command is left that asks for the token of one.
+    fn tidy_names(&mut self) {
+        for (client, node) in ends() {
+            let names = |command: &Command| {
+                !matches!(command.verb, Verb::Set) || !self.is_forgotten(client, command)
+            };
+            let link = self.peek(client, node);
+            let kept: Vec<u8> =
+                link.to_run().filter(|command| names(command)).map(|command| command.attempt).collect();
+            let nothing = |command: &Command| {
+                self.is_forgotten(client, command) && self.does_nothing(client, node, command)
+            };
+            let renamed = |command: &Command| Command {
+                attempt: if kept.contains(&command.attempt) { command.attempt } else { FORGOTTEN },
+                ..*command
+            };
+            let tidied = |commands: &[Command]| -> Vec<Command> {
+                commands.iter().filter(|command| !nothing(command)).map(renamed).collect()
+            };
+            let sent = tidied(&link.sent);
+            let late = link.late.iter().map(|dead| tidied(dead)).collect::<Vec<_>>();
+            if (&sent, &late) != (&link.sent, &link.late) {
+                let link = self.link(client, node);
+                (link.sent, link.late) = (sent, late);
+            }
+            let at = self.world.model.server_of(node);
+            let Some(key) = self.state.servers[at].key.filter(|key| is_of(key.token, client)) else { continue };
+            let of = |command: &Command| token(client, command.attempt) == key.token;
+            let lives = (0..ATTEMPTS).any(|attempt| {
+                token(client, small(attempt)) == key.token && self.state.slots[client][attempt].claim != 0
+            });
+            if !lives && !self.peek(client, node).to_run().any(of) {
+                self.state.servers[at].key = Some(Key { token: NOBODY, ..key });
+            }
+        }
+    }
+
+    /// A fence that was granted can only be granted again to an attempt that started before; to any other the largest
+    /// matters alone.
+    fn tidy_fences(&mut self) {
+        let slots = self.state.slots.iter().flatten();
+        let attempting = |slot: &&Slot| self.world.view(slot).is_some_and(|view| view.attempting);
+        let least = slots.filter(attempting).map(|slot| slot.floor).min().unwrap_or(u8::MAX);
+        for fence in &mut self.state.fences[1..] {
+            if *fence <= least {
+                *fence = 0;
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The network: what is handed out, answered, and broken.
 
 use super::Step;
+use super::counter::number;
 use crate::model::actions::ends;
 use crate::model::configs::HandOut;
 use crate::model::faults::Fault;
@@ -48,28 +49,39 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn read(&mut self, client: usize, node: usize) {
-        let (Command { attempt, verb }, answer) = self.link(client, node).answers.remove(0);
+        let (Command { attempt, verb, .. }, mut answer) = self.link(client, node).answers.remove(0);
         let id = node_id(node);
         let mut attempt = usize::from(attempt);
         match verb {
             Verb::Set if self.fault(Fault::LateReplyCredited) => {
                 attempt = usize::from(self.state.done[client].attempts).saturating_sub(1);
             }
-            Verb::Set if answer == Answer::Yes && self.peek(client, node).up == Up::Quarantined => {
+            Verb::Set if self.peek(client, node).up == Up::Quarantined && answer != Answer::No => {
                 self.met(Met::Muted)
+            }
+            Verb::Set => {
+                if let Answer::Counters { highest, .. } = answer {
+                    answer = self.counted(client, attempt, highest);
+                }
+            }
+            Verb::Raise { .. } => {
+                self.raised = true;
+                if answer == Answer::No {
+                    self.met(Met::RaiseRefused);
+                }
             }
             Verb::Extend { .. } if self.fault(Fault::ShorterFromAnswer) => {
                 self.input(client, attempt, Input::HandedOut(id, verb));
             }
             Verb::Extend { .. } if answer == Answer::FormRefused => self.met(Met::Resent),
             Verb::Repair { .. } if answer == Answer::No => self.met(Met::RepairRefused),
-            Verb::Set | Verb::Extend { .. } | Verb::Repair { .. } | Verb::Release => {}
+            Verb::Extend { .. } | Verb::Repair { .. } | Verb::Release => {}
         }
         if let (Verb::Extend { hand_out, .. }, Answer::FormRefused) = (verb, answer) {
             self.refused = Some((id, hand_out));
         }
         self.input(client, attempt, Input::Answered(id, verb, answer));
-        self.refused = None;
+        (self.refused, self.raised) = (None, false);
         if let (true, Verb::Repair { .. }, Answer::Yes) = (self.fault(Fault::RepairCounted), verb, answer) {
             let start = self.state.now();
             let ttl =
@@ -80,6 +92,24 @@ impl Step<'_, '_> {
         }
     }
 
+    /// A granting node tells its counter.
+    fn counted(&mut self, client: usize, attempt: usize, counter: u64) -> Answer {
+        let Some(view) = self.world.view(&self.state.slots[client][attempt]).copied() else {
+            return Answer::Counters { lowest: counter, highest: counter };
+        };
+        if let Some(fence) = view.fence.filter(|fence| view.attempting && counter > *fence) {
+            self.met(Met::Beyond);
+            if self.fault(Fault::BeyondCounted) {
+                return Answer::Counters { lowest: fence, highest: fence };
+            }
+        }
+        if self.fault(Fault::FenceMoves) && view.attempting {
+            let highest = &mut self.state.slots[client][attempt].highest;
+            *highest = number(counter).max(*highest);
+        }
+        Answer::Counters { lowest: counter, highest: counter }
+    }
+
     /// The connection breaks: answers are lost, and what was not executed may be at any later time, if the server lives.
     pub(super) fn break_link(&mut self, client: usize, node: usize, to: Up, server_lives: bool) {
         let unanswered: Vec<Command> = {
@@ -87,7 +117,7 @@ impl Step<'_, '_> {
             link.answers.iter().map(|(command, _)| *command).chain(link.sent.iter().copied()).collect()
         };
         let id = node_id(node);
-        for Command { attempt, verb } in unanswered {
+        for Command { attempt, verb, .. } in unanswered {
             match verb {
                 Verb::Extend { .. } if self.fault(Fault::ShorterFromAnswer) => {
                     self.input(client, attempt.into(), Input::HandedOut(id, verb));
@@ -95,7 +125,11 @@ impl Step<'_, '_> {
                 Verb::Extend { .. } if self.fault(Fault::StuckForgotten) => {
                     self.input(client, attempt.into(), Input::Answered(id, verb, Answer::Ambiguous));
                 }
-                Verb::Set | Verb::Extend { .. } | Verb::Repair { .. } | Verb::Release => {}
+                Verb::Set
+                | Verb::Extend { .. }
+                | Verb::Repair { .. }
+                | Verb::Raise { .. }
+                | Verb::Release => {}
             }
         }
         let link = self.link(client, node);

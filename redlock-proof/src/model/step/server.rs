@@ -4,7 +4,7 @@ use super::Step;
 use crate::model::actions::{ends, small};
 use crate::model::faults::Fault;
 use crate::model::properties::Met;
-use crate::model::state::{Command, Forgot, Key, Up, is_of, token};
+use crate::model::state::{Command, Forgot, Key, Server, Up, is_of, token};
 use core::time::Duration;
 use redlock_core::machine::{Answer, Verb};
 
@@ -13,7 +13,25 @@ impl Step<'_, '_> {
         token(client, if self.fault(Fault::OneToken) { 0 } else { attempt })
     }
 
-    pub(super) fn run(&mut self, client: usize, node: usize, command: Command, late: bool) -> Answer {
+    pub(super) fn run(
+        &mut self,
+        client: usize,
+        node: usize,
+        command: Command,
+        late: bool,
+        choice: u8,
+    ) -> Answer {
+        let counts = matches!(command.verb, Verb::Set | Verb::Raise { .. } | Verb::Repair { .. });
+        if self.world.model.fenced && counts {
+            let answer = self.run_fenced(client, node, command, late, choice);
+            if late && answer != Answer::No {
+                self.met(Met::LateRan);
+                if matches!(command.verb, Verb::Repair { .. }) {
+                    self.met(Met::LateRepair);
+                }
+            }
+            return answer;
+        }
         let server = self.world.model.server_of(node);
         let token = self.token_of(client, command.attempt);
         let key = self.state.servers[server].key;
@@ -30,6 +48,8 @@ impl Step<'_, '_> {
                 }
                 mine
             }
+            // Nobody but a fenced claim raises.
+            Verb::Raise { .. } => false,
             Verb::Release => {
                 if mine {
                     self.state.servers[server].key = None;
@@ -51,9 +71,14 @@ impl Step<'_, '_> {
     pub(super) fn set(&mut self, client: usize, node: usize, attempt: u8, ttl: Duration, late: bool) -> bool {
         let server = self.world.model.server_of(node);
         let token = self.token_of(client, attempt);
+        if self.world.model.expires {
+            // It is there until it is gone.
+            self.state.servers[server].key = Some(Key { token, until: 0, orphan: false });
+            return true;
+        }
         let view = self.world.view(&self.state.slots[client][usize::from(attempt)]);
         let cleaned = view.is_none_or(|view| view.ended && !view.owes[node]);
-        let release = Command { attempt, verb: Verb::Release };
+        let release = Command { attempt, verb: Verb::Release, fence: 0 };
         let link = self.peek(client, node);
         let orphan = late && cleaned && !link.outbox.contains(&release) && !link.sent.contains(&release);
         if orphan {
@@ -64,7 +89,7 @@ impl Step<'_, '_> {
             let lives = self.world.view(owner).is_some_and(|view| !view.ended);
             if usize::from(forgot.client) == client && forgot.attempt == attempt {
                 self.state.servers[server].forgot = None;
-            } else if lives && !is_of(token, forgot.client.into()) && !self.world.model.quarantine {
+            } else if lives && !is_of(token, forgot.client.into()) && self.world.model.excuses {
                 self.broken = true;
                 self.met(Met::AssumptionBroken);
             }
@@ -74,7 +99,9 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn forget(&mut self, server: usize) {
-        let Some(key) = self.state.servers[server].key.take() else { return };
+        let Server { key, counter, had, .. } = &mut self.state.servers[server];
+        *had = counter.take().or(*had);
+        let Some(key) = key.take().filter(|_| !self.world.model.expires) else { return };
         let client = usize::from(!is_of(key.token, 0));
         let attempt = key.token - token(client, 0);
         self.state.servers[server].forgot = Some(Forgot { client: small(client), attempt, until: key.until });
