@@ -1,25 +1,28 @@
 //! The simulation finds nothing in the shipped engine, and finds everything that is broken on purpose.
 #![allow(clippy::panic, reason = "tests")]
 
-use redlock_proof::simulate::{Breakage, Dice, Outcome, run};
+use redlock_proof::simulate::{Breakage, Coverage, Dice, Outcome, run};
 
 /// Seeds that plain `cargo test` runs; `cargo simulate` runs more.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 1_000;
 
 #[test]
 fn no_violation_where_the_assumptions_hold() {
+    let mut coverage = Coverage::default();
     for seed in 0..SEEDS {
         let outcome = run(Dice::seeded(seed), None, false);
+        coverage.add(&outcome.coverage);
         if !outcome.violations.is_empty() {
             let Outcome { violations, timeline, .. } = run(Dice::seeded(seed), None, true);
             panic!("seed {seed}: {violations:#?}\n{timeline}\nreplay: cargo simulate --replay {seed}");
         }
     }
+    assert!(coverage.missing().is_empty(), "never taken: {:?}", coverage.missing());
 }
 
 /// Within so many seeds each broken assumption is seen to lead to two holders.
 fn is_noticed(breakage: Breakage) -> bool {
-    (0..400).any(|seed| {
+    (0..2_000).any(|seed| {
         let outcome = run(Dice::seeded(seed), Some(breakage), false);
         outcome.violations.iter().any(|violation| violation.starts_with("two holders"))
     })
