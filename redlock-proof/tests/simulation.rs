@@ -22,9 +22,13 @@ fn no_violation_where_the_assumptions_hold() {
 
 /// Within so many seeds each broken assumption is seen to lead to two holders.
 fn is_noticed(breakage: Breakage) -> bool {
+    leads_to(breakage, "two holders")
+}
+
+fn leads_to(breakage: Breakage, what: &str) -> bool {
     (0..2_000).any(|seed| {
         let outcome = run(Dice::seeded(seed), Some(breakage), false);
-        outcome.violations.iter().any(|violation| violation.starts_with("two holders"))
+        outcome.violations.iter().any(|violation| violation.starts_with(what))
     })
 }
 
@@ -46,6 +50,12 @@ fn a_quorum_of_half_the_nodes_is_noticed() {
 #[test]
 fn clocks_beyond_the_drift_are_noticed() {
     assert!(is_noticed(Breakage::FastClocks));
+}
+
+/// The documented exception: where nodes lose their counters *and* their clocks are behind the last number.
+#[test]
+fn counters_lost_with_clocks_behind_are_noticed() {
+    assert!(leads_to(Breakage::CountersBehind, "fence"));
 }
 
 #[test]

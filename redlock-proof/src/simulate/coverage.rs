@@ -42,8 +42,12 @@ pub const BRANCHES: &[&str] = &[
     "R23 server error",
     "R23 replica",
     "R24 one server twice",
+    "R25 node quarantined",
+    "R25 quarantine over",
     "R27 connected",
     "R27 not connected",
+    "fence granted",
+    "fence raised",
 ];
 
 /// Counters by branch.
@@ -129,6 +133,8 @@ impl Coverage {
             Event::Repaired { .. } => "R15 repaired",
             Event::NodeUp { .. } => "R22 handshake done",
             Event::NodeRestarted { .. } => "R22 restart noticed",
+            Event::NodeQuarantined { .. } => "R25 node quarantined",
+            Event::QuarantineOver { .. } => "R25 quarantine over",
             Event::Connected { .. } => "R27 connected",
             Event::ConnectFailed { .. } => "R27 not connected",
             Event::NodeDown { fault, .. } => match fault {

@@ -3,7 +3,7 @@
 use super::coverage::Coverage;
 use super::timeline::{Lane, Timeline};
 use redlock_core::sim::World;
-use redlock_core::{ConnectionId, Event, Instant, LockId, NodeId, OperationId};
+use redlock_core::{ConnectionId, Event, Fence, Instant, LockId, NodeId, OperationId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was asked for.
@@ -30,6 +30,8 @@ struct Known {
     /// On which of a node's connections a value was set last, by its generation.
     set_on: BTreeMap<(NodeId, Vec<u8>), u32>,
     ended: BTreeSet<LockId>,
+    /// What a pending acquire is for: each resource, and its largest fence when it was asked for.
+    wanted: BTreeMap<OperationId, Vec<(Vec<u8>, Option<Fence>)>>,
     grants: u64,
     is_gone: bool,
 }
@@ -41,6 +43,8 @@ pub(super) struct Oracle {
     clients: Vec<Known>,
     /// Whether exclusion is to be expected.
     expects_exclusion: bool,
+    /// The fences that were granted, by resource.
+    fences: BTreeMap<Vec<u8>, BTreeSet<Fence>>,
     /// What the scripts that were seen are for: clients send the same few all the time.
     scripts: Vec<(Vec<u8>, Option<Verb>)>,
     /// What was wrong.
@@ -58,6 +62,7 @@ impl Oracle {
             resources,
             clients,
             expects_exclusion,
+            fences: BTreeMap::new(),
             scripts: Vec::new(),
             violations: Vec::new(),
             coverage: Coverage::default(),
@@ -68,6 +73,38 @@ impl Oracle {
     pub(super) fn asked(&mut self, client: usize, operation: OperationId, asked: Asked, until: Instant) {
         if let Some(known) = self.clients.get_mut(client) {
             known.pending.insert(operation, (asked, until));
+        }
+    }
+
+    /// The client asked for these resources; it has to be answered by then, on its own clock.
+    pub(super) fn acquires(
+        &mut self,
+        client: usize,
+        operation: OperationId,
+        resources: Vec<Vec<u8>>,
+        until: Instant,
+    ) {
+        self.asked(client, operation, Asked::Acquire, until);
+        let largest =
+            |resource: &Vec<u8>| self.fences.get(resource).and_then(|fences| fences.last().copied());
+        let wanted = resources.into_iter().map(|resource| (largest(&resource), resource));
+        let wanted = wanted.map(|(largest, resource)| (resource, largest)).collect();
+        if let Some(known) = self.clients.get_mut(client) {
+            known.wanted.insert(operation, wanted);
+        }
+    }
+
+    /// A grant came with a fence: no other grant had it, it is above those of all grants before, and where keys are deleted
+    /// by hand, so that grants overlap, above those of all that were there when it was asked for.
+    fn on_fence(&mut self, client: usize, operation: OperationId, fence: Fence) {
+        self.coverage.hit("fence granted");
+        let wanted = self.clients.get_mut(client).and_then(|known| known.wanted.remove(&operation));
+        for (resource, before) in wanted.unwrap_or_default() {
+            let fences = self.fences.entry(resource).or_default();
+            let floor = if self.expects_exclusion { fences.last().copied() } else { before };
+            if floor.is_some_and(|floor| floor >= fence) || !fences.insert(fence) {
+                self.violations.push(format!("fence {fence} of client {client} after {floor:?}"));
+            }
         }
     }
 
@@ -139,10 +176,12 @@ impl Oracle {
     )]
     fn on_event(&mut self, client: usize, event: &Event) {
         let Some(known) = self.clients.get_mut(client) else { return };
+        let mut granted = None;
         let answered = match event {
-            Event::Acquired { operation, lock, .. } => {
+            Event::Acquired { operation, lock, fence, .. } => {
                 known.held.insert(*lock);
                 known.grants += 1;
+                granted = fence.map(|fence| (*operation, fence));
                 Some((*operation, Asked::Acquire))
             }
             Event::AcquireFailed { operation, .. } => Some((*operation, Asked::Acquire)),
@@ -168,6 +207,9 @@ impl Oracle {
             self.violations
                 .push(format!("client {client}: {operation:?} ended in a second event: {event:?}"));
         }
+        if let Some((operation, fence)) = granted {
+            self.on_fence(client, operation, fence);
+        }
     }
 
     /// No SET, and no repair, is handed out for a token after a release of it was.
@@ -183,6 +225,7 @@ impl Oracle {
                     }
                     known.set_on.insert((connection.node, value.to_vec()), connection.generation);
                 }
+                Some((Verb::Raise, _)) => self.coverage.hit("fence raised"),
                 Some((Verb::Release, value)) => {
                     let is_script = command.first() == Some(&b"EVAL".as_slice());
                     self.coverage.hit(if is_script {
@@ -265,6 +308,7 @@ impl Oracle {
 #[derive(Clone, Copy, Debug)]
 enum Verb {
     Set,
+    Raise,
     Release,
 }
 
@@ -316,10 +360,11 @@ fn about<'a>(command: &[&'a [u8]], scripts: &mut Vec<(Vec<u8>, Option<Verb>)>) -
 
 fn about_script(script: &[u8]) -> Option<Verb> {
     let has = |word: &[u8]| script.windows(word.len()).any(|part| part == word);
-    match (has(b"'NX'"), has(b"'del'")) {
-        (true, _) => Some(Verb::Set),
-        (_, true) => Some(Verb::Release),
-        (false, false) => None,
+    match (has(b"'NX'"), has(b"'del'"), has(b"KEEPTTL")) {
+        (true, ..) => Some(Verb::Set),
+        (_, true, _) => Some(Verb::Release),
+        (.., true) => Some(Verb::Raise),
+        (..) => None,
     }
 }
 

@@ -19,6 +19,8 @@ pub enum Breakage {
     HalfQuorum,
     /// Nodes' clocks run faster than the drift allows.
     FastClocks,
+    /// Nodes forget their fence counters, and their clocks are behind what those had counted from.
+    CountersBehind,
 }
 
 /// How much a run is about. Most faults need few nodes, few clients and few steps to show (and are found soonest, and are
@@ -61,10 +63,18 @@ struct Plan {
     is_deleting: bool,
     /// Two of the first client's addresses are one server.
     is_aliased: bool,
+    /// Locks have fences, most of them.
+    is_fenced: bool,
+    /// Nodes come back without their memory at any time, and clients keep them from voting for as long as need be.
+    is_guarded: bool,
 }
 
 /// Within this a free lock has to be had once all is healed.
 const PATIENCE: Duration = Duration::from_secs(6);
+/// The longest ttl of any run.
+const MOST_TTL: Duration = Duration::from_millis(800);
+/// How far a node's clock is ahead of the world's where it has to have been up for long.
+const UP_FOR: i64 = 3_600_000;
 
 struct Run<'a> {
     dice: Dice<'a>,
@@ -126,6 +136,8 @@ fn plan(dice: &mut Dice<'_>, size: Option<Size>, breakage: Option<Breakage>) -> 
         Size::Large => (dice.between(2, 3), 600),
     };
     let ttl = Duration::from_millis(dice.between(40, longest_ttl));
+    let is_behind = breakage == Some(Breakage::CountersBehind);
+    let is_guarded = is_behind || breakage.is_none() && dice.chance(10);
     let node_timeout = if dice.chance(25) {
         // Longer than the lock: then an attempt can run out of validity.
         ttl * 2
@@ -142,8 +154,10 @@ fn plan(dice: &mut Dice<'_>, size: Option<Size>, breakage: Option<Breakage>) -> 
         latency: Duration::from_micros(dice.between(50, 1_500)),
         late: ttl.mul_f64(dice.below(200) as f64 / 100.0),
         breakage,
-        is_deleting: breakage.is_none() && dice.chance(8),
+        is_deleting: breakage.is_none() && !is_guarded && dice.chance(8),
         is_aliased: breakage.is_none() && nodes > 2 && dice.chance(4),
+        is_fenced: is_behind || dice.chance(30),
+        is_guarded,
     }
 }
 
@@ -156,7 +170,9 @@ impl Run<'_> {
             // Within the drift: a node's clock and a client's together differ by less than one percent.
             let allowed = i64::try_from(self.dice.below(8_000)).unwrap_or(0) - 4_000;
             let rate = if self.plan.breakage == Some(Breakage::FastClocks) { 400_000 } else { allowed };
-            let offset = i64::try_from(self.dice.below(7_200_000)).unwrap_or(0) - 3_600_000;
+            let anywhere = i64::try_from(self.dice.below(7_200_000)).unwrap_or(0) - 3_600_000;
+            // Counters that are lost start again from their node's clock: fences grow where clocks agree.
+            let (offset, rate) = if self.plan.is_guarded { (UP_FOR, 0) } else { (anywhere, rate) };
             self.world.with_server(node, |server, now| {
                 server.keep_log(false);
                 server.set_clock(offset, rate, now);
@@ -186,6 +202,9 @@ impl Run<'_> {
                 .retry_delay(Duration::from_millis(least), Duration::from_millis(most));
             if self.plan.breakage == Some(Breakage::HalfQuorum) {
                 config = config.unsafe_quorum(2);
+            }
+            if self.plan.is_guarded {
+                config = config.restart_guard(MOST_TTL);
             }
             let Ok(config) = config.build() else { return };
             let ahead = Duration::from_millis(self.dice.below(3_600_000));
@@ -274,13 +293,15 @@ impl Run<'_> {
         let resources: Vec<Vec<u8>> =
             self.plan.resources.iter().map(|name| name.clone().into_bytes()).collect();
         let entropy = self.world.entropy();
-        let mut request = if resources.len() > 1 && self.dice.chance(50) {
-            redlock_core::AcquireRequest::all(resources, entropy)
-        } else {
-            let index = self.dice.index(resources.len());
-            let name = resources.into_iter().nth(index).unwrap_or_default();
-            redlock_core::AcquireRequest::new(name, entropy)
-        };
+        let mut wanted = resources;
+        if wanted.len() > 1 && self.dice.chance(50) {
+            let index = self.dice.index(wanted.len());
+            wanted = vec![wanted.swap_remove(index)];
+        }
+        let mut request = redlock_core::AcquireRequest::all(wanted.clone(), entropy);
+        if self.plan.is_fenced && self.dice.chance(85) {
+            request = request.fenced();
+        }
         if with_options {
             ttl = Duration::from_millis(self.dice.between(30, 600));
             wait = ttl.mul_f64(self.dice.below(300) as f64 / 100.0);
@@ -300,7 +321,7 @@ impl Run<'_> {
         self.timeline
             .note(self.world.now(), Lane::Client(client), || format!("acquire ttl {ttl:?} wait {wait:?}"));
         if let Some(operation) = self.world.acquire(client, request.ttl(ttl).wait(wait)) {
-            self.oracle.asked(client, operation, Asked::Acquire, until);
+            self.oracle.acquires(client, operation, wanted, until);
         }
     }
 
@@ -359,8 +380,8 @@ impl Run<'_> {
         let index = self.dice.index(self.plan.nodes);
         let node = NodeId::new(u8::try_from(index).unwrap_or(0));
         let mut link = self.world.with_network(|network, _| network.link(client, node).clone());
-        let what = self.dice.below(10);
-        if what == 9 {
+        let what = self.dice.below(11);
+        if what >= 9 {
             return self.slow_network(client);
         }
         let bytes = self.dice.index(200);
@@ -415,7 +436,10 @@ impl Run<'_> {
         let span = self.plan.ttl.mul_f64(self.dice.below(200) as f64 / 100.0);
         let what = self.dice.below(8);
         self.timeline.note(self.world.now(), Lane::Node(index), || format!("node fault {what}, {span:?}"));
-        let breakage = self.plan.breakage;
+        let (breakage, is_guarded) = (self.plan.breakage, self.plan.is_guarded);
+        if breakage == Some(Breakage::CountersBehind) && what < 6 {
+            return self.forget_all_and_set_clocks_back();
+        }
         let condition = match self.dice.below(9) {
             0 => Some(Condition::Oom),
             1 => Some(Condition::Loading),
@@ -429,6 +453,8 @@ impl Run<'_> {
         self.world.with_server(index, |server, now| match (breakage, what) {
             (Some(Breakage::Forgetting), 0..=5) => server.restart(Memory::Lose, now),
             (Some(Breakage::ClockJumps), 0..=5) => server.jump_clock(600, now),
+            (_, 0) if is_guarded => server.restart(Memory::Lose, now),
+            (_, 5) if is_guarded => server.restart(Memory::Lose, now),
             (_, 0) => server.restart(Memory::Keep, now),
             (_, 1) => server.stop(),
             (_, 2) => server.start(now),
@@ -439,6 +465,16 @@ impl Run<'_> {
             (_, 6) => server.set_condition(condition),
             _ => server.fail_next("SET", "ERR planted"),
         });
+    }
+
+    /// The exception to the rule that fences grow.
+    fn forget_all_and_set_clocks_back(&mut self) {
+        for node in 0..self.plan.nodes {
+            self.world.with_server(node, |server, now| {
+                server.jump_clock(-UP_FOR / 2, now);
+                server.restart(Memory::Lose, now);
+            });
+        }
     }
 
     /// Somebody deletes keys by hand, on one node or everywhere; perhaps just before the owner gives them up.

@@ -1,5 +1,6 @@
 //! Looking into a node, and changing its data behind its clients' backs.
 
+use crate::wire::command::COUNTER_SUFFIX;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -73,10 +74,10 @@ impl Server {
         self.log.keep(is_kept);
     }
 
-    /// Whether there is a key that never runs out, which no lock client leaves behind.
+    /// Whether there is a key that never runs out, which no lock client leaves behind; fence counters aside.
     #[must_use]
     pub fn has_key_without_expiry(&self) -> bool {
-        self.core.store.has_lasting(0)
+        self.core.store.has_lasting(0, COUNTER_SUFFIX)
     }
 
     fn put_value(&mut self, key: &[u8], value: Value, ttl: Option<Duration>, now: Instant) {

@@ -147,9 +147,10 @@ impl Store {
         self.is_watched
     }
 
-    /// Whether a key of the database never runs out.
-    pub(super) fn has_lasting(&self, database: usize) -> bool {
-        self.databases.get(database).into_iter().flatten().any(|(_, entry)| entry.expires_at.is_none())
+    /// Whether a key of the database never runs out, those that end in `but` aside.
+    pub(super) fn has_lasting(&self, database: usize, but: &[u8]) -> bool {
+        let mut entries = self.databases.get(database).into_iter().flatten();
+        entries.any(|(key, entry)| entry.expires_at.is_none() && !key.ends_with(but))
     }
 
     pub(super) fn take_touches(&mut self) -> Vec<Touch> {

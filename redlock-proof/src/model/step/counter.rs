@@ -12,7 +12,13 @@ use redlock_core::machine::{Answer, Verb};
 
 impl World<'_> {
     /// How many numbers a counter may start from if the server executes the command: 1 where none starts.
-    pub(in crate::model) fn starts(&self, state: &State, client: usize, node: usize, command: &Command) -> u8 {
+    pub(in crate::model) fn starts(
+        &self,
+        state: &State,
+        client: usize,
+        node: usize,
+        command: &Command,
+    ) -> u8 {
         let model = self.model;
         let server = &state.servers[model.server_of(node)];
         if !model.fenced || server.counter.is_some() || !runs(model, server, client, command) {
@@ -31,12 +37,14 @@ impl World<'_> {
         let counters = state.servers.iter().flat_map(|server| [server.counter, server.had]).flatten();
         let named = state.slots.iter().flatten().filter_map(|slot| self.view(slot)?.fence).map(number);
         let links = (0..CLIENTS).flat_map(|client| (0..NODES).map(move |node| (client, node)));
-        let sent = links
-            .flat_map(|(client, node)| self.link(state, client, node).to_run())
-            .map(|command| match command.verb {
+        let sent = links.flat_map(|(client, node)| self.link(state, client, node).to_run()).map(|command| {
+            match command.verb {
                 Verb::Raise { fence } => number(fence),
-                Verb::Set | Verb::Extend { .. } | Verb::Repair { .. } | Verb::Release => number(command.fence),
-            });
+                Verb::Set | Verb::Extend { .. } | Verb::Repair { .. } | Verb::Release => {
+                    number(command.fence)
+                }
+            }
+        });
         counters.chain(named).chain(sent).chain(state.fences).max().unwrap_or(0)
     }
 }
@@ -122,5 +130,4 @@ impl Step<'_, '_> {
             Start::Behind => 0,
         }
     }
-
 }

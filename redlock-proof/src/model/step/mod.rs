@@ -274,9 +274,8 @@ impl Step<'_, '_> {
     /// Attempts that are finished are all the same, but where a command is left that asks for the token of one.
     fn tidy_names(&mut self) {
         for (client, node) in ends() {
-            let names = |command: &Command| {
-                !matches!(command.verb, Verb::Set) || !self.is_forgotten(client, command)
-            };
+            let names =
+                |command: &Command| !matches!(command.verb, Verb::Set) || !self.is_forgotten(client, command);
             let link = self.peek(client, node);
             let kept: Vec<u8> =
                 link.to_run().filter(|command| names(command)).map(|command| command.attempt).collect();
@@ -297,7 +296,9 @@ impl Step<'_, '_> {
                 (link.sent, link.late) = (sent, late);
             }
             let at = self.world.model.server_of(node);
-            let Some(key) = self.state.servers[at].key.filter(|key| is_of(key.token, client)) else { continue };
+            let Some(key) = self.state.servers[at].key.filter(|key| is_of(key.token, client)) else {
+                continue;
+            };
             let of = |command: &Command| token(client, command.attempt) == key.token;
             let lives = (0..ATTEMPTS).any(|attempt| {
                 token(client, small(attempt)) == key.token && self.state.slots[client][attempt].claim != 0
