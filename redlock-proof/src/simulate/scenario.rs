@@ -434,27 +434,26 @@ impl Run<'_> {
     fn node_fault(&mut self) {
         let index = self.dice.index(self.plan.nodes);
         let span = self.plan.ttl.mul_f64(self.dice.below(200) as f64 / 100.0);
-        let what = self.dice.below(8);
+        let what = self.dice.below(10);
         self.timeline.note(self.world.now(), Lane::Node(index), || format!("node fault {what}, {span:?}"));
         let (breakage, is_guarded) = (self.plan.breakage, self.plan.is_guarded);
-        if breakage == Some(Breakage::CountersBehind) && what < 6 {
+        if breakage == Some(Breakage::CountersBehind) && what < 8 {
             return self.forget_all_and_set_clocks_back();
         }
-        let condition = match self.dice.below(9) {
+        let condition = match self.dice.below(10) {
             0 => Some(Condition::Oom),
             1 => Some(Condition::Loading),
             2 => Some(Condition::Misconf),
             3 => Some(Condition::Noreplicas),
             4 => Some(Condition::Busy),
-            5 => Some(Condition::Readonly),
-            6 => Some(Condition::MaxClients),
+            5..=7 => Some(Condition::Readonly),
+            8 => Some(Condition::MaxClients),
             _ => None,
         };
         self.world.with_server(index, |server, now| match (breakage, what) {
-            (Some(Breakage::Forgetting), 0..=5) => server.restart(Memory::Lose, now),
-            (Some(Breakage::ClockJumps), 0..=5) => server.jump_clock(600, now),
-            (_, 0) if is_guarded => server.restart(Memory::Lose, now),
-            (_, 5) if is_guarded => server.restart(Memory::Lose, now),
+            (Some(Breakage::Forgetting), 0..=7) => server.restart(Memory::Lose, now),
+            (Some(Breakage::ClockJumps), 0..=7) => server.jump_clock(600, now),
+            (_, 0 | 5) if is_guarded => server.restart(Memory::Lose, now),
             (_, 0) => server.restart(Memory::Keep, now),
             (_, 1) => server.stop(),
             (_, 2) => server.start(now),
@@ -462,7 +461,7 @@ impl Run<'_> {
             (_, 4) => server.kill_sessions(),
             // A clock that goes back keeps keys for longer: a nuisance, no danger.
             (_, 5) => server.jump_clock(-50, now),
-            (_, 6) => server.set_condition(condition),
+            (_, 6..=8) => server.set_condition(condition),
             _ => server.fail_next("SET", "ERR planted"),
         });
     }
