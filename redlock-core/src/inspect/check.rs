@@ -134,7 +134,6 @@ impl Check {
     }
 
     pub(super) fn on_reply(
-        &mut self,
         ask: Ask,
         reply: Reply,
         (sent, received): (Instant, Instant),

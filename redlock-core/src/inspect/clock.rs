@@ -108,10 +108,12 @@ struct Own {
 pub fn readings(reports: &[NodeReport]) -> Vec<Option<ClockReading>> {
     let own: Vec<Option<Own>> = reports.iter().map(|report| own(&report.samples)).collect();
     let middle_offset = middle(own.iter().flatten().map(|own| own.offset));
-    let middle_drift = middle(own.iter().flatten().filter_map(|own| own.drift));
+    // One drift alone is that of our own clock as much as of the node's.
+    let drifts: Vec<Bounded> = own.iter().flatten().filter_map(|own| own.drift).collect();
+    let middle_drift = middle(drifts.iter().copied()).filter(|_| drifts.len() > 1);
     let reading = |own: Own| {
         let offset = against(own.offset, middle_offset);
-        let drift = own.drift.map(|drift| against(drift, middle_drift));
+        let drift = own.drift.filter(|_| middle_drift.is_some()).map(|drift| against(drift, middle_drift));
         ClockReading {
             offset_micros: offset.value,
             error_micros: offset.error,

@@ -8,7 +8,6 @@ use super::report::NodeReport;
 
 /// Who holds a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Holding {
     /// One value is on a quorum of nodes: that is a lock.
     Held {

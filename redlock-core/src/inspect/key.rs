@@ -73,7 +73,7 @@ impl HeldKey {
     #[must_use]
     pub fn client_name(&self) -> Option<String> {
         let (_, name) = self.parts();
-        name.filter(|_| self.is_ours()).map(|name| escaped(name))
+        name.filter(|_| self.is_ours()).map(escaped)
     }
 
     /// The beginning of the value, too little of it to release the lock with.

@@ -39,8 +39,8 @@ enum Kind {
 impl Task {
     /// Whether the node is fit for locks.
     ///
-    /// A lock is taken, extended and deleted on the key `scratch`, which must be nobody's: make a part of it random. It
-    /// runs out by itself within 5 s where it cannot be deleted. Nothing is written to a replica or a cluster's member.
+    /// A lock is taken, extended and deleted on the key `scratch`, which must be nobody's and different for each node, since two
+    /// of them may be one server: make a part of it random. It runs out by itself within 5 s where it cannot be deleted. Nothing is written to a replica or a cluster's member.
     /// `sampling` is how long the node's clock is looked at.
     pub fn check(scratch: impl Into<Bytes>, sampling: Duration) -> Self {
         Self(Kind::Check { scratch: scratch.into(), sampling })
@@ -301,8 +301,16 @@ impl Probe {
         match pending.ask {
             Ask::Handshake(step) => self.on_handshake_reply(step, reply),
             Ask::Remove => Removing::on_reply(reply, &mut self.report),
-            ask => match &mut self.interview {
-                Interview::Check(check) => check.on_reply(ask, reply, (sent, now), &mut self.report),
+            ask @ (Ask::Info
+            | Ask::Config
+            | Ask::Right(_)
+            | Ask::Try(_)
+            | Ask::Time
+            | Ask::Tidy
+            | Ask::Value
+            | Ask::Pttl
+            | Ask::Fence) => match &mut self.interview {
+                Interview::Check(_) => Check::on_reply(ask, reply, (sent, now), &mut self.report),
                 Interview::Read(reading) => reading.on_reply(ask, reply, &mut self.report),
                 Interview::Remove(_) => {}
             },
