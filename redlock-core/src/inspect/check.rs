@@ -16,7 +16,7 @@ use super::rights::{Access, Right};
 use crate::time::Instant;
 use crate::wire::answer::{Answer, Asked};
 use crate::wire::command;
-use crate::wire::handshake::{DeleteForm, ExtendForm, Info};
+use crate::wire::handshake::{DeleteForm, ExtendForm, Info, identity};
 use crate::wire::reply::Reply;
 
 /// How long the lock of the trial lasts at most.
@@ -148,6 +148,10 @@ impl Check {
                 }
                 // A server before version 7 does not take several sections, as the handshake asks for.
                 if let Some(info) = Info::parse(&reply) {
+                    if let Some((product, version)) = identity(None, Some(&info)) {
+                        report.server.product.get_or_insert(product);
+                        report.server.version.get_or_insert(version);
+                    }
                     report.server.run_id = report.server.run_id.take().or(info.run_id);
                     report.server.uptime_secs = report.server.uptime_secs.or(info.uptime_secs);
                     report.server.role = report.server.role.or(info.role);

@@ -104,7 +104,11 @@ fn identity(index: usize, reports: &[NodeReport]) -> Option<Verdict> {
     Some(match twin {
         Some(twin) => Verdict::problem(
             Topic::Identity,
-            format!("It is the same server as {} (both have the run id {run_id}): it would vote twice, so this address is refused.", twin.address),
+            format!(
+                "It is the same server as {} (both have the run id {run_id}): it would vote twice, \
+                 so this address is refused.",
+                twin.address
+            ),
         )
         .advice("Name each server once; a server more is needed to have as many nodes."),
         None => Verdict::ok(Topic::Identity, "It is none of the nodes before it."),
@@ -115,14 +119,24 @@ fn node_count(count: usize) -> Option<Verdict> {
     match count {
         0 => None,
         1 => Some(
-            Verdict::note(Topic::NodeCount, "There is one node: when it is down no lock can be had, and when it forgets, a lock is granted twice.")
-                .advice("Use three or five nodes if that matters."),
+            Verdict::note(
+                Topic::NodeCount,
+                "There is one node: when it is down no lock can be had, and when it forgets, a lock \
+                 is granted twice.",
+            )
+            .advice("Use three or five nodes if that matters."),
         ),
         count if count % 2 == 0 => Some(
-            Verdict::note(Topic::NodeCount, format!("There are {count} nodes: of an even number no more may fail than of {}.", count - 1))
-                .advice(format!("Use {} or {} nodes.", count - 1, count + 1)),
+            Verdict::note(
+                Topic::NodeCount,
+                format!("There are {count} nodes: of an even number no more may fail than of {}.", count - 1),
+            )
+            .advice(format!("Use {} or {} nodes.", count - 1, count + 1)),
         ),
-        count => Some(Verdict::ok(Topic::NodeCount, format!("There are {count} nodes: {} of them may fail.", count / 2))),
+        count => Some(Verdict::ok(
+            Topic::NodeCount,
+            format!("There are {count} nodes: {} of them may fail.", count / 2),
+        )),
     }
 }
 

@@ -44,8 +44,10 @@ pub(super) fn judge(report: &NodeReport, expected: &Expectations) -> Vec<Verdict
 fn on_fault(fault: &NodeFault, report: &NodeReport) -> Verdict {
     let said = sentence(&fault.to_string());
     match fault {
-        NodeFault::Refused(_) => Verdict::problem(Topic::Reach, said)
-            .advice("Start the server, or correct the address and the port; look at `bind` in its configuration."),
+        NodeFault::Refused(_) => Verdict::problem(Topic::Reach, said).advice(
+            "Start the server, or correct the address and the port; look at `bind` in its \
+                 configuration.",
+        ),
         NodeFault::Unresolvable(_) => {
             Verdict::problem(Topic::Reach, said).advice("Correct the name, or the resolver of this machine.")
         }
@@ -57,16 +59,34 @@ fn on_fault(fault: &NodeFault, report: &NodeReport) -> Verdict {
         | NodeFault::ClosedInHandshake
         | NodeFault::Tls(_) => Verdict::problem(Topic::Reach, said)
             .advice("Look at the server's log, and at the network between here and there."),
-        NodeFault::Protocol(_) | NodeFault::NotRedis(_) => Verdict::problem(Topic::Reach, said)
-            .advice("Look what listens at this address: it must be a Redis or Valkey server, with no proxy before it."),
+        NodeFault::Protocol(_) | NodeFault::NotRedis(_) => Verdict::problem(Topic::Reach, said).advice(
+            "Look what listens at this address: it must be a Redis or Valkey server, with no \
+                 proxy before it.",
+        ),
         NodeFault::Login(_) => Verdict::problem(Topic::Login, said)
             .advice("Correct the user and the password in the address: redis://user:password@host."),
-        NodeFault::Database(_) => Verdict::problem(Topic::Login, said)
-            .advice("Correct the database number in the address, or grant +select; database 0 needs neither."),
-        NodeFault::Replica => Verdict::problem(Topic::Role, "It is a replica: it refuses writes, and its data is another server's.")
-            .advice("Name its primary instead, or make it a server of its own (REPLICAOF NO ONE). Locks need independent nodes."),
-        NodeFault::NotStandalone(mode) => Verdict::problem(Topic::Role, format!("It is part of a {mode}, and no independent server."))
-            .advice("Use a server without `cluster-enabled` for locks: a cluster's failover forgets what was just granted."),
+        NodeFault::Database(_) => Verdict::problem(Topic::Login, said).advice(
+            "Correct the database number in the address, or grant +select; database 0 needs neither.",
+        ),
+        NodeFault::Replica => Verdict::problem(
+            Topic::Role,
+            "It is a replica: it refuses writes, and its data is another server's.",
+        )
+        .advice(
+            "Name its primary instead, or make it a server of its own (REPLICAOF NO ONE). Locks \
+                 need independent nodes.",
+        ),
+        NodeFault::NotStandalone(mode) if mode == "sentinel" => {
+            Verdict::problem(Topic::Role, "It is a sentinel, which holds no data.")
+                .advice("Correct the port: sentinels listen at 26379, servers at 6379.")
+        }
+        NodeFault::NotStandalone(mode) => {
+            Verdict::problem(Topic::Role, format!("It is a member of a {mode}, and no independent server."))
+                .advice(
+                    "Use a server without `cluster-enabled` for locks: a cluster's failover forgets what \
+                 was just granted.",
+                )
+        }
         NodeFault::Server(error) => refuses(error, report),
         NodeFault::MissingRight(_) => Verdict::problem(Topic::Rights, said).advice("Grant the right."),
         NodeFault::Duplicate { .. } => {
@@ -116,17 +136,28 @@ fn version(report: &NodeReport) -> Option<Verdict> {
     Some(match (extend, delete) {
         (ExtendForm::Script, _) => Verdict::note(
             Topic::Version,
-            format!("{name} has neither SET IFEQ nor a conditional delete: locks are extended and released by scripts. That is as safe, and costs the server some four times as much."),
+            format!(
+                "{name} has neither SET IFEQ nor a conditional delete: locks are extended and \
+                 released by scripts. That is as safe, and costs the server some four times as much."
+            ),
         )
         .advice("Nothing has to be done; Redis from 8.4 on and Valkey from 9.0 on have commands for it."),
         (ExtendForm::Ifeq, DeleteForm::Script) => Verdict::note(
             Topic::Version,
-            format!("{name} has no conditional delete: locks are released by a script. That is as safe, and costs the server some five times as much."),
+            format!(
+                "{name} has no conditional delete: locks are released by a script. That is as safe, \
+                 and costs the server some five times as much."
+            ),
         )
         .advice("Nothing has to be done; Redis from 8.4 on and Valkey from 9.0 on have a command for it."),
-        (ExtendForm::Ifeq, DeleteForm::Delex | DeleteForm::Delifeq) => {
-            Verdict::ok(Topic::Version, format!("{name} has commands for all that plain locks need: {} and {}.", extend.name(), delete.name()))
-        }
+        (ExtendForm::Ifeq, DeleteForm::Delex | DeleteForm::Delifeq) => Verdict::ok(
+            Topic::Version,
+            format!(
+                "{name} has commands for all that plain locks need: {} and {}.",
+                extend.name(),
+                delete.name()
+            ),
+        ),
     })
 }
 
@@ -232,8 +263,15 @@ fn rights(report: &NodeReport) -> Vec<Verdict> {
     let untold = lacks(&told);
     if !untold.is_empty() {
         verdicts.push(
-            Verdict::note(Topic::Rights, format!("The user lacks {}: locks do without, but less can be told (who holds a lock and for how long, how the server is set up).", rules(&untold)))
-                .advice("Grant them if that is missed."),
+            Verdict::note(
+                Topic::Rights,
+                format!(
+                    "The user lacks {}: locks do without, but less can be told (who holds a lock and for \
+                 how long, how the server is set up).",
+                    rules(&untold)
+                ),
+            )
+            .advice("Grant them if that is missed."),
         );
     }
     if verdicts.is_empty() {
@@ -248,8 +286,15 @@ fn necessary_rights(report: &NodeReport) -> Option<Verdict> {
     let user = report.address.username().unwrap_or("default");
     if let Some(error) = report.rights.key_denied() {
         return Some(
-            Verdict::problem(Topic::Rights, sentence(&format!("the user {user} may not touch the key that was tried: {error}")))
-                .advice("Grant the pattern of the locks' keys, and of their fence counters (KEY:fence), for reading and writing: ~PREFIX*. Where locks have a prefix, say it with --key-prefix."),
+            Verdict::problem(
+                Topic::Rights,
+                sentence(&format!("the user {user} may not touch the key that was tried: {error}")),
+            )
+            .advice(
+                "Grant the pattern of the locks' keys, and of their fence counters (KEY:fence), \
+                     for reading and writing: ~PREFIX*. Where locks have a prefix, say it with \
+                     --key-prefix.",
+            ),
         );
     }
     let mut wanted: Vec<(&str, Vec<Right>, String)> = Vec::new();
@@ -305,14 +350,27 @@ fn slower_rights(report: &NodeReport) -> Option<Verdict> {
     if native && can_delete(report).is_some() {
         let missing = rules(delete_rights(delete));
         return Some(
-            Verdict::note(Topic::Rights, format!("The user lacks {missing}: locks are released by a script instead, which costs the server some five times as much."))
-                .advice(format!("Grant {missing}.")),
+            Verdict::note(
+                Topic::Rights,
+                format!(
+                    "The user lacks {missing}: locks are released by a script instead, which costs the \
+                 server some five times as much."
+                ),
+            )
+            .advice(format!("Grant {missing}.")),
         );
     }
     let missing = report.rights.missing(extend_rights(ExtendForm::Script));
     (extend == ExtendForm::Ifeq && !missing.is_empty()).then(|| {
-        Verdict::note(Topic::Rights, format!("The user lacks {}: a server that is out of memory refuses SET, and then locks cannot be extended by a script either.", rules(&missing)))
-            .advice(format!("Grant {} if the server has a `maxmemory`.", rules(&missing)))
+        Verdict::note(
+            Topic::Rights,
+            format!(
+                "The user lacks {}: a server that is out of memory refuses SET, and then locks cannot be \
+             extended by a script either.",
+                rules(&missing)
+            ),
+        )
+        .advice(format!("Grant {} if the server has a `maxmemory`.", rules(&missing)))
     })
 }
 
@@ -336,12 +394,27 @@ fn eviction(report: &NodeReport) -> Option<Verdict> {
     } else {
         "keys by a rule that is not known here"
     };
-    let advice = "Set `maxmemory-policy noeviction`: a full server then refuses new locks instead of forgetting held ones.";
-    Some(match report.settings.maxmemory {
-        Some(0) => Verdict::warning(Topic::Eviction, format!("The maxmemory-policy is {policy}, which removes {what}; only because there is no `maxmemory` nothing is removed.")),
-        Some(_) | None => Verdict::problem(Topic::Eviction, format!("The maxmemory-policy is {policy}: at its `maxmemory` the server removes {what}, and a held lock is free then.")),
-    }
-    .advice(advice))
+    let advice = "Set `maxmemory-policy noeviction`: a full server then refuses new locks instead of \
+         forgetting held ones.";
+    Some(
+        match report.settings.maxmemory {
+            Some(0) => Verdict::warning(
+                Topic::Eviction,
+                format!(
+                    "The maxmemory-policy is {policy}, which removes {what}; only because there is no \
+             `maxmemory` nothing is removed."
+                ),
+            ),
+            Some(_) | None => Verdict::problem(
+                Topic::Eviction,
+                format!(
+                    "The maxmemory-policy is {policy}: at its `maxmemory` the server removes {what}, and a \
+             held lock is free then."
+                ),
+            ),
+        }
+        .advice(advice),
+    )
 }
 
 fn persistence(report: &NodeReport, expected: &Expectations) -> Option<Verdict> {
@@ -349,8 +422,14 @@ fn persistence(report: &NodeReport, expected: &Expectations) -> Option<Verdict> 
         Some(appendonly) => appendonly,
         None if report.fault.is_none() => {
             return Some(
-                Verdict::note(Topic::Persistence, "It cannot be told what the server remembers when it restarts.")
-                    .advice("Grant +config|get or +info; otherwise take it for one that forgets, and use the restart guard."),
+                Verdict::note(
+                    Topic::Persistence,
+                    "It cannot be told what the server remembers when it restarts.",
+                )
+                .advice(
+                    "Grant +config|get or +info; otherwise take it for one that forgets, and use \
+                         the restart guard.",
+                ),
             );
         }
         None => return None,
@@ -359,17 +438,36 @@ fn persistence(report: &NodeReport, expected: &Expectations) -> Option<Verdict> 
     if appendonly && fsync == Some(Fsync::Always) {
         return Some(Verdict::ok(
             Topic::Persistence,
-            "It remembers every lock when it restarts (appendonly, appendfsync always); the node may be declared durable.",
+            "It remembers every lock when it restarts (appendonly, appendfsync always); the node \
+                 may be declared durable.",
         ));
     }
     let finding = match (appendonly, fsync) {
-        (false, _) => "It forgets all locks when it crashes (appendonly no): restarted, it grants them a second time.".to_string(),
-        (true, Some(fsync)) => format!("It forgets the locks of about the last second when its machine crashes (appendonly, appendfsync {}): restarted, it grants them a second time.", fsync.name()),
-        (true, None) => "It has an append-only file, but how often that is written to the disk cannot be told; if not always, it forgets the last locks when its machine crashes.".to_string(),
+        (false, _) => "It forgets all locks when it crashes (appendonly no): restarted, it grants them a \
+             second time."
+            .to_string(),
+        (true, Some(fsync)) => format!(
+            "It forgets the locks of about the last second when its machine crashes (appendonly, \
+             appendfsync {}): restarted, it grants them a second time.",
+            fsync.name()
+        ),
+        (true, None) => {
+            "It has an append-only file, but how often that is written to the disk cannot be told; \
+             if not always, it forgets the last locks when its machine crashes."
+                .to_string()
+        }
     };
     Some(match expected.restart_guard {
-        Some(guard) => Verdict::ok(Topic::Persistence, format!("{finding} The restart guard of {guard:?} keeps it away until those have run out.")),
-        None => Verdict::warning(Topic::Persistence, finding).advice("Use the restart guard with the longest ttl of all locks (a restarted node then gives no vote for so long), or set `appendonly yes` and `appendfsync always` and declare the node durable. Without either, do not restart a node sooner than one ttl after it went down."),
+        Some(guard) => Verdict::ok(
+            Topic::Persistence,
+            format!("{finding} The restart guard of {guard:?} keeps it away until those have run out."),
+        ),
+        None => Verdict::warning(Topic::Persistence, finding).advice(
+            "Use the restart guard with the longest ttl of all locks (a restarted node then gives no \
+             vote for so long), or set `appendonly yes` and `appendfsync always` and declare the \
+             node durable. Without either, do not restart a node sooner than one ttl after it went \
+             down.",
+        ),
     })
 }
 
@@ -377,8 +475,14 @@ fn restart_guard(report: &NodeReport, expected: &Expectations) -> Option<Verdict
     let uptime = report.server.uptime_secs?;
     let Ok(uptime) = u64::try_from(uptime) else {
         return Some(
-            Verdict::warning(Topic::Clock, format!("Its clock was set back since it started: it has been up for {uptime} s by it."))
-                .advice("Let a time service slew the clock; locks that were held at that moment lasted longer than they should."),
+            Verdict::warning(
+                Topic::Clock,
+                format!("Its clock was set back since it started: it has been up for {uptime} s by it."),
+            )
+            .advice(
+                "Let a time service slew the clock; locks that were held at that moment lasted \
+                     longer than they should.",
+            ),
         );
     };
     let guard = expected.restart_guard?;
@@ -386,37 +490,42 @@ fn restart_guard(report: &NodeReport, expected: &Expectations) -> Option<Verdict
         guard.as_secs().saturating_add(u64::from(guard.subsec_nanos() > 0)).saturating_add(1),
     );
     let left = until.saturating_sub(Duration::from_secs(uptime));
-    Some(if left.is_zero() || report.settings.is_durable() {
+    Some(if left.is_zero() {
         Verdict::ok(
             Topic::RestartGuard,
             format!("It has been up for {uptime} s, longer than the restart guard asks."),
         )
     } else {
-        Verdict::warning(Topic::RestartGuard, format!("It has been up for {uptime} s only: under a restart guard of {guard:?} it gives no vote for another {left:?}."))
-            .advice("Wait.")
+        Verdict::warning(
+            Topic::RestartGuard,
+            format!(
+                "It has been up for {uptime} s only: under a restart guard of {guard:?} it gives no vote \
+             for another {left:?}."
+            ),
+        )
+        .advice("Wait.")
     })
 }
 
 fn latency(report: &NodeReport, expected: &Expectations) -> Option<Verdict> {
-    let (least, median) = round_trips(report)?;
+    let (least, median) = report.round_trips()?;
     let limit = expected.node_timeout;
     let said = format!("An answer takes {} at the least, {} in the middle", millis(least), millis(median));
     Some(if median >= limit {
-        Verdict::problem(Topic::Latency, format!("{said}: more than the node timeout of {limit:?}, so that its vote comes too late."))
-            .advice("Use nodes nearer by, or a longer --ttl or --node-timeout; a part of every ttl is lost to the answers.")
+        Verdict::problem(
+            Topic::Latency,
+            format!("{said}: more than the node timeout of {limit:?}, so that its vote comes too late."),
+        )
+        .advice(
+            "Use nodes nearer by, or a longer --ttl or --node-timeout; a part of every ttl is \
+                 lost to the answers.",
+        )
     } else if median >= limit / 10 {
         Verdict::note(Topic::Latency, format!("{said}: a good part of the node timeout of {limit:?}."))
             .advice("Nothing has to be done; locks with a short ttl need quicker nodes.")
     } else {
         Verdict::ok(Topic::Latency, format!("{said}."))
     })
-}
-
-/// The quickest and the middle round trip.
-pub(super) fn round_trips(report: &NodeReport) -> Option<(Duration, Duration)> {
-    let mut trips: Vec<Duration> = report.samples.iter().map(super::Sample::round_trip).collect();
-    trips.sort_unstable();
-    Some((*trips.first()?, *trips.get(trips.len() / 2)?))
 }
 
 /// The node's clock against the middle one.
@@ -429,7 +538,8 @@ pub(super) fn clock(reading: &ClockReading) -> Vec<Verdict> {
         span(reading.offset_micros),
         span(reading.error_micros)
     );
-    let advice = "Run a time service (chrony, ntpd) on all nodes, and let it slew: a clock that is set forward in one step ends the locks there early, and fence counters restart from it.";
+    let advice = "Run a time service (chrony, ntpd) on all nodes, and let it slew: a clock that is set \
+         forward in one step ends the locks there early, and fence counters restart from it.";
     let mut verdicts = alloc::vec![if least >= BAD_OFFSET_MICROS {
         Verdict::warning(Topic::Clock, format!("{said}.")).advice(advice)
     } else if least >= NOTED_OFFSET_MICROS {
@@ -446,9 +556,17 @@ pub(super) fn clock(reading: &ClockReading) -> Vec<Verdict> {
             reading.drift_error_ppm.unwrap_or_default()
         );
         verdicts.push(if drift >= ALLOWED_DRIFT_PPM {
-            Verdict::problem(Topic::Clock, format!("{said}, or was set while it was looked at: that is more than the 1 % that is taken off every lock.")).advice(advice)
+            Verdict::problem(
+                Topic::Clock,
+                format!(
+                    "{said}, or was set while it was looked at: that is more than the 1 % that is taken \
+                 off every lock."
+                ),
+            )
+            .advice(advice)
         } else {
-            Verdict::warning(Topic::Clock, format!("{said}: more than a time service makes it.")).advice(advice)
+            Verdict::warning(Topic::Clock, format!("{said}: more than a time service makes it."))
+                .advice(advice)
         });
     }
     verdicts

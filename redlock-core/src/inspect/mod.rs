@@ -41,6 +41,8 @@ mod clock;
 mod facts;
 mod fleet;
 mod holding;
+#[cfg(test)]
+mod hostile_tests;
 mod judge;
 mod key;
 mod probe;

@@ -39,9 +39,10 @@ enum Kind {
 impl Task {
     /// Whether the node is fit for locks.
     ///
-    /// A lock is taken, extended and deleted on the key `scratch`, which must be nobody's and different for each node, since two
-    /// of them may be one server: make a part of it random. It runs out by itself within 5 s where it cannot be deleted. Nothing is written to a replica or a cluster's member.
-    /// `sampling` is how long the node's clock is looked at.
+    /// A lock is taken, extended and deleted on the key `scratch`, which must be nobody's and another one for each node,
+    /// since two of them may be one server: make a part of it random. It runs out by itself within 5 s where it cannot be
+    /// deleted. Nothing is written to a replica or a cluster's member. `sampling` is how long the node's clock is looked
+    /// at.
     pub fn check(scratch: impl Into<Bytes>, sampling: Duration) -> Self {
         Self(Kind::Check { scratch: scratch.into(), sampling })
     }

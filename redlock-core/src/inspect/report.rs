@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::clock::Sample;
 use super::key::{FenceState, KeyState, Removal};
@@ -54,6 +55,14 @@ impl NodeReport {
             fence: None,
             removal: None,
         }
+    }
+
+    /// The quickest and the middle round trip; `None` where there was none.
+    #[must_use]
+    pub fn round_trips(&self) -> Option<(Duration, Duration)> {
+        let mut trips: Vec<Duration> = self.samples.iter().map(Sample::round_trip).collect();
+        trips.sort_unstable();
+        Some((*trips.first()?, *trips.get(trips.len() / 2)?))
     }
 
     /// A node with which there was no conversation.

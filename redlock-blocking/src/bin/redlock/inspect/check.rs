@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use redlock_core::Config;
 use redlock_core::inspect::{
-    Assessment, ClockReading, Expectations, NodeReport, Sample, Severity, Task, Verdict, assess,
+    Assessment, ClockReading, Expectations, NodeReport, Severity, Task, Verdict, assess,
 };
 
 use super::args::CheckArgs;
@@ -143,7 +143,8 @@ fn table(reports: &[NodeReport], assessment: &Assessment) -> String {
             (true, None) => "some".to_owned(),
         });
         let clock = assessment.clocks.get(index).and_then(Option::as_ref).map(clock);
-        let trips = round_trips(report)
+        let trips = report
+            .round_trips()
             .map(|(least, median)| format!("{:.2}/{:.2}ms", millis(least), millis(median)));
         table.row([
             report.address.to_string(),
@@ -174,13 +175,6 @@ fn clock(reading: &ClockReading) -> String {
     let micros = |micros: i64| millis(Duration::from_micros(micros.unsigned_abs()));
     let sign = if reading.offset_micros < 0 { '-' } else { '+' };
     format!("{sign}{:.2}±{:.2}ms", micros(reading.offset_micros), micros(reading.error_micros))
-}
-
-/// The quickest and the middle answer.
-pub(super) fn round_trips(report: &NodeReport) -> Option<(Duration, Duration)> {
-    let mut trips: Vec<Duration> = report.samples.iter().map(Sample::round_trip).collect();
-    trips.sort_unstable();
-    Some((*trips.first()?, *trips.get(trips.len() / 2)?))
 }
 
 fn millis(span: Duration) -> f64 {

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use redlock_core::inspect::{
-    Assessment, FenceState, HeldKey, Holding, KeyState, NodeReport, Remaining, Severity, Tried, Verdict,
+    Assessment, FenceState, HeldKey, Holding, KeyState, NodeReport, Remaining, Tried, Verdict,
 };
 use serde::Serialize;
 
@@ -82,7 +82,7 @@ impl<'a> Check<'a> {
 fn checked<'a>(index: usize, report: &'a NodeReport, assessment: &'a Assessment) -> CheckedNode<'a> {
     let (server, settings) = (&report.server, &report.settings);
     let clock = assessment.clocks.get(index).copied().flatten();
-    let trips = super::check::round_trips(report);
+    let trips = report.round_trips();
     let verdicts = assessment.nodes.get(index).map(Vec::as_slice).unwrap_or_default();
     CheckedNode {
         address: report.address.to_string(),
@@ -131,14 +131,10 @@ const fn worked(tried: &Tried) -> Option<bool> {
 fn said(verdict: &Verdict) -> Said<'_> {
     Said {
         topic: verdict.topic.name(),
-        severity: severity(verdict.severity),
+        severity: verdict.severity.name(),
         finding: &verdict.finding,
         advice: verdict.advice.as_deref(),
     }
-}
-
-const fn severity(severity: Severity) -> &'static str {
-    severity.name()
 }
 
 /// Of `redlock status`.

@@ -59,7 +59,8 @@ pub(super) fn headline(resource: &OsStr, holding: &Holding, reports: &[NodeRepor
         }
         Holding::Free { leftovers: 0 } => format!("{resource} is free"),
         Holding::Free { leftovers } => format!(
-            "{resource} is free: what is on {leftovers} of {count} nodes is the rest of a lock that ended, or somebody trying"
+            "{resource} is free: what is on {leftovers} of {count} nodes is the rest of a lock \
+                 that ended, or somebody trying"
         ),
         Holding::Split { free_in } => {
             let when = match free_in {
@@ -68,7 +69,8 @@ pub(super) fn headline(resource: &OsStr, holding: &Holding, reports: &[NodeRepor
                 Remaining::Untold => "nobody knows when".to_owned(),
             };
             format!(
-                "nobody holds {resource}: no value is on a quorum of the {count} nodes, and too few are free; it can be had {when}"
+                "nobody holds {resource}: no value is on a quorum of the {count} nodes, and too \
+                     few are free; it can be had {when}"
             )
         }
         Holding::Untold => {

@@ -52,7 +52,8 @@ fn unlock(args: &UnlockArgs, config: &Config) -> Result<(), (u8, String)> {
     let (count, resource) = (reports.len(), shown(&args.resource));
     if cleared < usize::from(config.quorum()) {
         let message = format!(
-            "{resource} is gone from {cleared} of {count} nodes only, and {} are a quorum; what is left runs out by itself",
+            "{resource} is gone from {cleared} of {count} nodes only, and {} are a quorum; what \
+                 is left runs out by itself",
             config.quorum()
         );
         return Err((exit::UNAVAILABLE, message));
