@@ -1,6 +1,7 @@
 //! `redlock check` against simulated nodes: each verdict where it belongs, and not where it does not.
 
 use core::time::Duration;
+use std::time::Instant;
 
 use redlock_core::sim::{Condition, Dialect, Server, TcpNode};
 use rustix::process::Signal;
@@ -42,6 +43,20 @@ fn start(servers: Vec<Server>) -> Vec<TcpNode> {
     servers.into_iter().map(|server| TcpNode::start(server).unwrap()).collect()
 }
 
+/// Sets all clocks alike, and that of one node ahead. A node's clock begins when it is started.
+fn set_clocks(nodes: &[TcpNode], ahead: usize, by_millis: i64) {
+    let base = Instant::now();
+    for (index, node) in nodes.iter().enumerate() {
+        node.with(|server, now| {
+            let alike =
+                i64::try_from(base.elapsed().as_millis()).unwrap() - i64::try_from(now.as_millis()).unwrap();
+            // Behind no clock of before, or the node would be up for less than no time.
+            let shift = 600_000 + if index == ahead { by_millis } else { 0 };
+            server.set_clock(alike + shift, 0, now);
+        });
+    }
+}
+
 fn sound(seed: u64) -> Server {
     Server::new(Dialect::Valkey9, seed).with_config("appendonly", "yes").with_config("appendfsync", "always")
 }
@@ -63,6 +78,7 @@ fn what_redlock_nodes_serves_is_fit() {
 #[test]
 fn sound_nodes_have_nothing_to_be_said() {
     let nodes = start(vec![sound(1), sound(2), sound(3)]);
+    set_clocks(&nodes, 0, 0);
     let (outcome, json) = check(&urls(&nodes), "");
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert_eq!(json["safe"], true);
@@ -101,7 +117,7 @@ fn each_fault_is_named_at_its_node_and_at_no_other() {
         sound(12),
         sound(13),
     ]);
-    nodes[5].with(|server, now| server.set_clock(5_000, 0, now));
+    set_clocks(&nodes, 5, 5_000);
     nodes[8].kill();
     let mut urls = urls(&nodes);
     urls[6] = urls[6].replace("redis://", "redis://:hunter2@");
@@ -172,15 +188,15 @@ fn nodes_that_say_nothing_hold_it_up_for_a_bounded_time() {
 #[test]
 fn clocks_are_compared_with_their_error() {
     let nodes = start(vec![sound(1), sound(2), sound(3)]);
-    nodes[1].with(|server, now| server.set_clock(250, 0, now));
+    set_clocks(&nodes, 1, 250);
     let (_, json) = check(&urls(&nodes), "");
     let (found, text) = said(&json, 1, "clock");
     assert_eq!(found, "note", "{text}");
     assert!(text.contains("ahead of") && text.contains('±'), "{text}");
-    // The nodes' clocks start one after the other.
     let offset = json["nodes"][1]["clock_offset_ms"].as_f64().unwrap();
-    assert!((200.0..=300.0).contains(&offset), "{offset}");
-    assert!(json["nodes"][1]["clock_error_ms"].as_f64().unwrap() < 50.0);
+    let error = json["nodes"][1]["clock_error_ms"].as_f64().unwrap();
+    // The clocks were set to the millisecond.
+    assert!((offset - 250.0).abs() <= error + 2.0, "{offset} ± {error}");
 }
 
 #[test]
