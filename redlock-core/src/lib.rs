@@ -52,6 +52,7 @@ mod event;
 #[cfg(feature = "std")]
 pub mod handoff;
 mod ids;
+pub mod inspect;
 #[doc(hidden)]
 #[expect(
     clippy::exhaustive_enums,

@@ -7,12 +7,12 @@
 //!
 //! It needs no server: the nodes are simulated ones, on loopback sockets. With `REDLOCK_NODES` set it uses those.
 
+use core::error::Error;
 use core::time::Duration;
 use redlock_blocking::{Clock as _, Fence, Guard, Instant, Redlock, SystemClock};
 use redlock_core::sim::{Dialect, Server, TcpNode};
 use rusqlite::{Connection, params};
 use rustix::process::{Pid, Signal, kill_process};
-use std::error::Error;
 use std::io::{BufRead as _, BufReader, Write as _, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};

@@ -19,6 +19,14 @@ pub(super) enum Asked {
     Connect,
 }
 
+/// A resource that is asked for.
+#[derive(Debug)]
+struct Wanted {
+    resource: Vec<u8>,
+    /// Its largest fence when it was asked for.
+    before: Option<Fence>,
+}
+
 /// What the oracle knows of one client.
 #[derive(Debug, Default)]
 struct Known {
@@ -30,8 +38,8 @@ struct Known {
     /// On which of a node's connections a value was set last, by its generation.
     set_on: BTreeMap<(NodeId, Vec<u8>), u32>,
     ended: BTreeSet<LockId>,
-    /// What a pending acquire is for: each resource, and its largest fence when it was asked for.
-    wanted: BTreeMap<OperationId, Vec<(Vec<u8>, Option<Fence>)>>,
+    /// What a pending acquire is for.
+    wanted: BTreeMap<OperationId, Vec<Wanted>>,
     grants: u64,
     is_gone: bool,
 }
@@ -87,8 +95,8 @@ impl Oracle {
         self.asked(client, operation, Asked::Acquire, until);
         let largest =
             |resource: &Vec<u8>| self.fences.get(resource).and_then(|fences| fences.last().copied());
-        let wanted = resources.into_iter().map(|resource| (largest(&resource), resource));
-        let wanted = wanted.map(|(largest, resource)| (resource, largest)).collect();
+        let wanted = resources.into_iter().map(|resource| Wanted { before: largest(&resource), resource });
+        let wanted = wanted.collect();
         if let Some(known) = self.clients.get_mut(client) {
             known.wanted.insert(operation, wanted);
         }
@@ -99,7 +107,7 @@ impl Oracle {
     fn on_fence(&mut self, client: usize, operation: OperationId, fence: Fence) {
         self.coverage.hit("fence granted");
         let wanted = self.clients.get_mut(client).and_then(|known| known.wanted.remove(&operation));
-        for (resource, before) in wanted.unwrap_or_default() {
+        for Wanted { resource, before } in wanted.unwrap_or_default() {
             let fences = self.fences.entry(resource).or_default();
             let floor = if self.expects_exclusion { fences.last().copied() } else { before };
             if floor.is_some_and(|floor| floor >= fence) || !fences.insert(fence) {

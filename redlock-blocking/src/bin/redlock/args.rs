@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use redlock_core::sim::Dialect;
 
 use crate::exit::{self, Exit};
+use crate::inspect::args::{CheckArgs, StatusArgs, UnlockArgs};
 use crate::{durations, out};
 
 /// Distributed locks over independent Redis or Valkey nodes, from the shell
@@ -22,7 +23,9 @@ use crate::{durations, out};
 Try it without any server:
   redlock demo
   redlock nodes                  (prints the line to paste in another terminal)
-  redlock run my-job -- ./job.sh",
+  redlock run my-job -- ./job.sh
+Before locks are trusted to your own servers:
+  redlock check                  (are they fit for locks, and what to do about it)",
     disable_help_subcommand = true
 )]
 pub(crate) struct Cli {
@@ -33,6 +36,9 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Status(StatusArgs),
+    Check(CheckArgs),
+    Unlock(UnlockArgs),
     Nodes(NodesArgs),
     Demo(DemoArgs),
 }
@@ -273,6 +279,10 @@ mod tests {
             "redlock nodes --port 65536",
             "redlock nodes --dialect mysql",
             "redlock demo --seconds 1000",
+            "redlock status",
+            "redlock check job",
+            "redlock check --sampling forever",
+            "redlock unlock",
         ] {
             assert_eq!(parse_words(line).unwrap_err(), Exit(exit::USAGE), "{line}");
         }

@@ -197,11 +197,11 @@ fn tell_what_is_waited_for(plan: &Plan, is_connected: bool) {
     }
 }
 
-fn nodes_from(urls: &[String]) -> Result<Vec<Address>, String> {
+pub(crate) fn nodes_from(urls: &[String]) -> Result<Vec<Address>, String> {
     urls.iter().map(|url| Address::parse(url).map_err(|error| format!("--node: {error}"))).collect()
 }
 
-fn nodes_from_environment() -> Result<Vec<Address>, String> {
+pub(crate) fn nodes_from_environment() -> Result<Vec<Address>, String> {
     let list = std::env::var(NODES)
         .ok()
         .filter(|list| !list.trim().is_empty())
