@@ -1,8 +1,14 @@
 //! The torture of real servers finds nothing in the shipped adapters, and finds what is planted.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
 
-use std::collections::BTreeMap;
+extern crate alloc;
+
+use alloc::collections::BTreeMap;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+/// One run at a time: each has a dozen processes.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// What one run came to: its last line, and all of it.
 struct Run {
@@ -13,7 +19,9 @@ struct Run {
 
 /// Runs it, where there are servers; without any, only `REDLOCK_REQUIRE_SERVERS=1` makes that a failure.
 fn torture(args: &[&str]) -> Option<Run> {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let output = Command::new(env!("CARGO_BIN_EXE_torture")).args(args).output().unwrap();
+    drop(turn);
     let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     if text.contains("no server found") {
         let required = std::env::var("REDLOCK_REQUIRE_SERVERS").is_ok_and(|value| value == "1");
@@ -73,7 +81,9 @@ fn nodes_that_forget_are_found() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    for args in [&["--seconds", "1"][..], &["--nodes", "0"], &["--plant", "roses"], &["--seed"], &["--fast", "1"]] {
+    for args in
+        [&["--seconds", "1"][..], &["--nodes", "0"], &["--plant", "roses"], &["--seed"], &["--fast", "1"]]
+    {
         let output = Command::new(env!("CARGO_BIN_EXE_torture")).args(args).output().unwrap();
         assert_eq!(output.status.code(), Some(64), "{args:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("usage: torture"), "{args:?}");

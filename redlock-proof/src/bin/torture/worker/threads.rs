@@ -127,13 +127,16 @@ fn stay(section: &mut Section<'_, Guard>, plan: &Plan) {
 
 /// Looks whether it may be refused for this.
 pub(super) fn refused(actor: &Actor, error: &AcquireError) {
-    match &error.kind {
+    let is_expected = matches!(
+        error.kind,
         AcquireErrorKind::Contended
-        | AcquireErrorKind::NoQuorum
-        | AcquireErrorKind::Mixed
-        | AcquireErrorKind::TooSlow
-        | AcquireErrorKind::WaitOver { .. } => {}
-        _ => actor.broken(error.to_string()),
+            | AcquireErrorKind::NoQuorum
+            | AcquireErrorKind::Mixed
+            | AcquireErrorKind::TooSlow
+            | AcquireErrorKind::WaitOver { .. }
+    );
+    if !is_expected {
+        actor.broken(error.to_string());
     }
 }
 
