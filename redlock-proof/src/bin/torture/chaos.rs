@@ -35,11 +35,15 @@ enum Undo {
     Hire(usize),
     Quicken(usize),
     Revive(usize),
+    Room(usize),
     Speak(usize, Way),
 }
 
+/// When to try again what could not be undone.
+const SOON: Duration = Duration::from_millis(50);
+
 /// Everything that is done, by name: a run of some length has to have done each.
-pub(crate) const ALL: [&str; 11] = [
+pub(crate) const ALL: [&str; 12] = [
     "clients killed",
     "connection cut",
     "connection cut, bytes late",
@@ -48,6 +52,7 @@ pub(crate) const ALL: [&str; 11] = [
     "network silent",
     "scripts flushed",
     "server killed",
+    "server out of memory",
     "server stopped",
     "worker killed",
     "worker stopped",
@@ -133,6 +138,16 @@ impl World {
                         proxy.delay(Duration::ZERO);
                     }
                 }
+                Undo::Room(node) => {
+                    if let Some(server) = self.servers.get(node) {
+                        match server.state() {
+                            State::Up => server.command("CONFIG SET maxmemory 0"),
+                            // It starts anew, without the limit.
+                            State::Dead => {}
+                            State::Starting | State::Stopped => self.later(SOON, undo),
+                        }
+                    }
+                }
                 Undo::Speak(node, way) => {
                     if let Some(proxy) = self.proxies.get(node) {
                         proxy.speak(way);
@@ -156,6 +171,8 @@ impl World {
     ///
     /// As [`undo`](Self::undo).
     pub(crate) fn mend(&mut self) -> io::Result<()> {
+        // What cannot be undone of a server that is stopped, can once it goes on.
+        self.undo(Instant::MAX)?;
         self.undo(Instant::MAX)?;
         for proxy in &self.proxies {
             proxy.mend();
@@ -189,7 +206,8 @@ impl World {
             32..38 => self.kill_clients(node),
             38..41 => self.flush_scripts(node),
             41..52 => self.stop_worker(holder, for_a_while),
-            52..60 => self.kill_worker(holder),
+            52..56 => self.kill_worker(holder),
+            56..60 => self.fill_memory(node, for_a_while),
             60..68 => self.delay(node, for_a_while),
             68..76 => self.silence(node, for_a_while),
             76..97 => self.cut(node),
@@ -222,6 +240,16 @@ impl World {
         };
         server.command("CLIENT KILL SKIPME yes TYPE normal");
         self.note("clients killed", format!("server {node} closes all connections"));
+    }
+
+    /// It takes nothing new, and forgets nothing either.
+    fn fill_memory(&mut self, node: usize, span: Duration) {
+        let Some(server) = self.servers.get(node).filter(|server| server.state() == State::Up) else {
+            return;
+        };
+        server.command("CONFIG SET maxmemory 1");
+        self.later(span, Undo::Room(node));
+        self.note("server out of memory", format!("server {node} is out of memory for {span:?}"));
     }
 
     fn flush_scripts(&mut self, node: usize) {
@@ -356,6 +384,22 @@ impl World {
         }
         self.workers.clear();
         Ok(())
+    }
+
+    /// Looks, after everyone has gone, whether locks are left on nodes beyond the time of any ttl.
+    pub(crate) fn look_for_locks(&self, patience: Duration) {
+        let until = clock::now().saturating_add(patience);
+        for (node, server) in self.servers.iter().enumerate() {
+            let is_there = || !server.says("EXISTS door side gate", ":0\r\n");
+            while is_there() {
+                if clock::now() >= until {
+                    let text = format!("server {node} still has a lock, long after everyone has gone");
+                    self.recorder.write(clock::now(), What::Broken { process: 0, text });
+                    break;
+                }
+                std::thread::sleep(SOON);
+            }
+        }
     }
 
     /// Takes away workers that have ended by themselves, and tells of those that failed.

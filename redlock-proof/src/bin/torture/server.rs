@@ -151,6 +151,11 @@ impl Server {
         let _said = self.ask(format!("{line}\r\n").as_bytes(), PATIENCE);
     }
 
+    /// Whether it answers so.
+    pub(crate) fn says(&self, line: &str, answer: &str) -> bool {
+        self.ask(format!("{line}\r\n").as_bytes(), PATIENCE).is_some_and(|said| said == answer)
+    }
+
     /// What it says; not the whole of a long answer.
     fn ask(&self, line: &[u8], patience: Duration) -> Option<String> {
         let mut client = TcpStream::connect_timeout(&self.addr, patience).ok()?;

@@ -25,6 +25,8 @@ use std::{env, fs, process, thread};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long workers may take to end.
 const FAREWELL: Duration = Duration::from_secs(30);
+/// After so much no lock is left, those that arrive late included.
+const LONGEST_LOCK: Duration = Duration::from_secs(15);
 /// A run of so much, in which something was never done or never happened, proves nothing about it.
 const LONG: Duration = Duration::from_secs(60);
 /// Each cycle of chaos and quiet takes about so long.
@@ -161,6 +163,7 @@ impl<'o> Torture<'o> {
             self.quiet(quiet)?;
         }
         self.world.dismiss(FAREWELL)?;
+        self.world.look_for_locks(LONGEST_LOCK);
         self.tail.read()
     }
 

@@ -25,6 +25,12 @@ const ACTORS: u32 = 2;
 /// A call that takes so much longer than it may has got stuck. Far above what a process that is stopped now and then needs.
 const STUCK: Duration = Duration::from_secs(20);
 
+/// Files that the process itself and its runtime have, when no client is left: the standard streams, the record, and what
+/// a runtime waits on.
+const MOST_FILES: usize = 16;
+/// Threads, likewise: its main one, the one that waits for orders, and a runtime's.
+const MOST_THREADS: usize = 8;
+
 /// What a worker is told.
 #[derive(Clone, Debug)]
 pub(crate) struct Orders {
@@ -108,6 +114,7 @@ pub(crate) fn work(orders: Orders) -> io::Result<()> {
             on_tokio(&work, builder)?;
         }
     }
+    work.look_for_leaks();
     Ok(())
 }
 
@@ -122,6 +129,24 @@ fn on_tokio(work: &Arc<Work>, mut builder: tokio::runtime::Builder) -> io::Resul
 }
 
 impl Work {
+    /// Clients that were closed leave nothing behind, however many there were.
+    fn look_for_leaks(&self) {
+        let start = clock::now();
+        for (folder, most) in [("/proc/self/fd", MOST_FILES), ("/proc/self/task", MOST_THREADS)] {
+            let count = || std::fs::read_dir(folder).map_or(0, Iterator::count);
+            while count() > most {
+                if clock::now().saturating_duration_since(start) > STUCK {
+                    self.broken(format!(
+                        "{} entries are left in {folder}, and should be {most} at most",
+                        count()
+                    ));
+                    break;
+                }
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+
     /// Tells of something that must not be.
     fn broken(&self, text: String) {
         self.recorder.write(clock::now(), What::Broken { process: self.orders.process, text });

@@ -15,6 +15,8 @@ pub(super) struct Plan {
     pub(super) nap: Duration,
     /// Whether its naps block its thread, and with it what else runs there.
     pub(super) blocks: bool,
+    /// Whether it waits to be told of a loss, rather than look.
+    pub(super) watches: bool,
     pub(super) style: Style,
     /// How long it does without afterwards.
     pub(super) pause: Duration,
@@ -107,6 +109,7 @@ impl Plan {
             stay,
             nap: millis(dice, 1, 10),
             blocks: dice.chance(10),
+            watches: dice.chance(50),
             style,
             pause: millis(dice, 0, 10),
             changes_client: style == Style::Close || dice.chance(2),

@@ -114,6 +114,10 @@ async fn granted_to<R: Runtime>(
             let beyond = guard.remaining().saturating_add(Duration::from_millis(1));
             if plan.blocks {
                 thread::sleep(beyond);
+            } else if plan.watches {
+                let start = clock::now();
+                let _reason = guard.lost().await;
+                actor.in_time("the news of a loss", start, beyond);
             } else {
                 R::sleep(beyond).await;
             }

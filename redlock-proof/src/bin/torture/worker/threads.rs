@@ -87,7 +87,16 @@ fn granted_to(actor: &mut Actor, redlock: &Redlock, settings: &Settings, plan: &
             }
         }
         Style::Oversleep => {
-            thread::sleep(guard.remaining().saturating_add(Duration::from_millis(1)));
+            let beyond = guard.remaining().saturating_add(Duration::from_millis(1));
+            if plan.watches {
+                let start = clock::now();
+                if guard.wait_lost(beyond.saturating_add(super::STUCK)).is_none() {
+                    actor.broken("nobody is told of its loss".into());
+                }
+                actor.in_time("the news of a loss", start, beyond);
+            } else {
+                thread::sleep(beyond);
+            }
             if section.look() {
                 actor.broken("it is still held after its deadline was slept through".into());
             }
