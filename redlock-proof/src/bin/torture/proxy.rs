@@ -203,3 +203,6 @@ impl Shared {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
