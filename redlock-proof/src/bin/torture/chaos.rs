@@ -43,11 +43,12 @@ enum Undo {
 const SOON: Duration = Duration::from_millis(50);
 
 /// Everything that is done, by name: a run of some length has to have done each.
-pub(crate) const ALL: [&str; 12] = [
+pub(crate) const ALL: [&str; 13] = [
     "clients killed",
     "connection cut",
     "connection cut, bytes late",
     "majority gone",
+    "majority silent",
     "network delays",
     "network silent",
     "scripts flushed",
@@ -210,8 +211,9 @@ impl World {
             56..60 => self.fill_memory(node, for_a_while),
             60..68 => self.delay(node, for_a_while),
             68..76 => self.silence(node, for_a_while),
-            76..97 => self.cut(node),
-            97.. => self.take_majority(),
+            76..95 => self.cut(node),
+            95..98 => self.silence_majority(for_a_while),
+            98.. => self.take_majority(),
             _ => {}
         }
     }
@@ -312,6 +314,20 @@ impl World {
         proxy.silence(way);
         self.later(span, Undo::Speak(node, way));
         self.note("network silent", format!("network of {node} is silent {way:?} for {span:?}"));
+    }
+
+    /// What a majority is told or says is under way for so long: it may act, and nobody hears of it.
+    fn silence_majority(&mut self, span: Duration) {
+        let nodes = self.servers.len();
+        let (way, first) = (self.way(), self.dice.index(nodes));
+        for offset in 0..=nodes / 2 {
+            let node = (first + offset) % nodes;
+            if let Some(proxy) = self.proxies.get(node) {
+                proxy.silence(way);
+                self.later(span, Undo::Speak(node, way));
+            }
+        }
+        self.note("majority silent", format!("network of a majority is silent {way:?} for {span:?}"));
     }
 
     fn way(&mut self) -> Way {

@@ -57,7 +57,9 @@ impl School {
             Some(Plant::Forgetting) | None => nodes,
         };
         let ways = self.map.direct.iter().zip(&self.map.proxied);
-        let ways = ways.map(|(direct, proxied)| if dice.chance(60) { proxied } else { direct });
+        // Some meet every fault of the network, some none, most those of some nodes.
+        let through = dice.below(3) * 50;
+        let ways = ways.map(|(direct, proxied)| if dice.chance(through) { proxied } else { direct });
         let urls: Vec<String> = ways.map(|addr| format!("redis://{addr}")).collect();
         let orders = Orders {
             process: self.started,

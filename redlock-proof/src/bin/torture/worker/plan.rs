@@ -15,7 +15,7 @@ pub(super) struct Plan {
     pub(super) nap: Duration,
     /// Whether its naps block its thread, and with it what else runs there.
     pub(super) blocks: bool,
-    /// Whether it waits to be told of a loss, rather than look.
+    /// Whether it waits to be told of a loss, rather than look; or holds what it extended until it is lost.
     pub(super) watches: bool,
     pub(super) style: Style,
     /// How long it does without afterwards.

@@ -51,7 +51,7 @@ async fn visit<R: Runtime>(actor: &mut Actor, redlock: &Redlock<R>, settings: &S
     if matches!(plan.style, Style::Hold | Style::HoldRenew) {
         let held = acquire.hold(async |guard: &Guard| {
             let mut section = Section::enter(actor, plan, guard);
-            stay::<R>(&mut section, plan).await;
+            stay::<R>(&mut section, plan, plan.stay).await;
             section.leave();
         });
         if let Err(HoldError::NotAcquired(error)) = &held.await {
@@ -88,7 +88,7 @@ async fn granted_to<R: Runtime>(
     match plan.style {
         Style::Extend => {
             for _ in 0..actor.dice.between(1, 4) {
-                stay::<R>(&mut section, plan).await;
+                stay::<R>(&mut section, plan, plan.stay).await;
                 section.withdraw();
                 let start = clock::now();
                 let extend = guard.extend(plan.extension(&mut actor.dice));
@@ -101,9 +101,13 @@ async fn granted_to<R: Runtime>(
                 }
                 actor.in_time("an extension", start, settings.node_timeout.max(plan.ttl));
             }
+            if plan.watches {
+                // Whatever came of the extensions: it is held to the last deadline.
+                stay::<R>(&mut section, plan, Duration::MAX).await;
+            }
         }
         Style::Close => {
-            stay::<R>(&mut section, plan).await;
+            stay::<R>(&mut section, plan, plan.stay).await;
             section.withdraw();
             redlock.close().await;
             if section.look() {
@@ -127,9 +131,9 @@ async fn granted_to<R: Runtime>(
         }
         Style::Share => {
             let second = guard.share();
-            stay::<R>(&mut section, plan).await;
+            stay::<R>(&mut section, plan, plan.stay).await;
             drop(second);
-            stay::<R>(&mut section, plan).await;
+            stay::<R>(&mut section, plan, plan.stay).await;
         }
         Style::Cancel(_)
         | Style::Drop
@@ -137,7 +141,7 @@ async fn granted_to<R: Runtime>(
         | Style::HoldRenew
         | Style::Release
         | Style::Renew
-        | Style::Try => stay::<R>(&mut section, plan).await,
+        | Style::Try => stay::<R>(&mut section, plan, plan.stay).await,
     }
     section.leave();
     let start = clock::now();
@@ -150,10 +154,10 @@ async fn granted_to<R: Runtime>(
     actor.in_time("the end", start, settings.node_timeout.max(plan.ttl));
 }
 
-/// Stays as long as planned, or until the lock is lost.
-async fn stay<R: Runtime>(section: &mut Section<'_, Guard>, plan: &Plan) {
+/// Stays so long, or until the lock is lost.
+async fn stay<R: Runtime>(section: &mut Section<'_, Guard>, plan: &Plan, span: Duration) {
     let start = clock::now();
-    while section.look() && clock::now().saturating_duration_since(start) < plan.stay {
+    while section.look() && clock::now().saturating_duration_since(start) < span {
         if plan.blocks {
             thread::sleep(plan.nap);
         } else {

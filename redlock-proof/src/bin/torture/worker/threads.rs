@@ -50,7 +50,7 @@ fn visit(actor: &mut Actor, redlock: &Redlock, settings: &Settings, plan: &Plan)
     if matches!(plan.style, Style::Hold | Style::HoldRenew) {
         let held = acquire.hold(|guard| {
             let mut section = Section::enter(actor, plan, guard);
-            stay(&mut section, plan);
+            stay(&mut section, plan, plan.stay);
             section.leave();
         });
         if let Err(HoldError::NotAcquired(error)) = &held {
@@ -71,15 +71,19 @@ fn granted_to(actor: &mut Actor, redlock: &Redlock, settings: &Settings, plan: &
     match plan.style {
         Style::Extend => {
             for _ in 0..actor.dice.between(1, 4) {
-                stay(&mut section, plan);
+                stay(&mut section, plan, plan.stay);
                 section.withdraw();
                 let start = clock::now();
                 let _whatever = guard.extend(plan.extension(&mut actor.dice));
                 actor.in_time("an extension", start, settings.node_timeout.max(plan.ttl));
             }
+            if plan.watches {
+                // Whatever came of the extensions: it is held to the last deadline.
+                stay(&mut section, plan, Duration::MAX);
+            }
         }
         Style::Close => {
-            stay(&mut section, plan);
+            stay(&mut section, plan, plan.stay);
             section.withdraw();
             redlock.close();
             if section.look() {
@@ -103,9 +107,9 @@ fn granted_to(actor: &mut Actor, redlock: &Redlock, settings: &Settings, plan: &
         }
         Style::Share => {
             let second = guard.share();
-            stay(&mut section, plan);
+            stay(&mut section, plan, plan.stay);
             drop(second);
-            stay(&mut section, plan);
+            stay(&mut section, plan, plan.stay);
         }
         Style::Cancel(_)
         | Style::Drop
@@ -113,7 +117,7 @@ fn granted_to(actor: &mut Actor, redlock: &Redlock, settings: &Settings, plan: &
         | Style::HoldRenew
         | Style::Release
         | Style::Renew
-        | Style::Try => stay(&mut section, plan),
+        | Style::Try => stay(&mut section, plan, plan.stay),
     }
     section.leave();
     let start = clock::now();
@@ -126,10 +130,10 @@ fn granted_to(actor: &mut Actor, redlock: &Redlock, settings: &Settings, plan: &
     actor.in_time("the end", start, settings.node_timeout.max(plan.ttl));
 }
 
-/// Stays as long as planned, or until the lock is lost.
-fn stay(section: &mut Section<'_, Guard>, plan: &Plan) {
+/// Stays so long, or until the lock is lost.
+fn stay(section: &mut Section<'_, Guard>, plan: &Plan, span: Duration) {
     let start = clock::now();
-    while section.look() && clock::now().saturating_duration_since(start) < plan.stay {
+    while section.look() && clock::now().saturating_duration_since(start) < span {
         thread::sleep(plan.nap);
     }
 }
