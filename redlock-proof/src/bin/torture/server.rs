@@ -7,6 +7,7 @@ use redlock_proof::simulate::Dice;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -72,6 +73,8 @@ impl Server {
         // By way of this program, so that the server ends when we do, however we end.
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("serve").arg(&self.program.path);
+        // In a group of its own, so that the terminal's Ctrl-C comes to us alone.
+        command.process_group(0);
         command.args([
             "--port",
             &port,
@@ -191,7 +194,6 @@ fn free_address(dice: &mut Dice<'_>) -> io::Result<SocketAddr> {
 
 /// Becomes the server that these words call, which ends when its parent does.
 pub(crate) fn become_server(mut words: impl Iterator<Item = String>) -> io::Error {
-    use std::os::unix::process::CommandExt as _;
     end_with_parent();
     match words.next() {
         Some(program) => Command::new(Path::new(&program)).args(words).exec(),

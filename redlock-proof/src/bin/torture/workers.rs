@@ -7,6 +7,7 @@ use core::net::SocketAddr;
 use redlock_proof::simulate::Dice;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 
@@ -71,6 +72,8 @@ impl School {
         };
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("work").args(orders.words()).stdin(Stdio::piped()).stdout(Stdio::null());
+        // In a group of its own, so that the terminal's Ctrl-C comes to us alone.
+        command.process_group(0);
         let mut child = command.spawn()?;
         let stdin = child.stdin.take();
         Ok(Worker { process: self.started, is_stopped: false, child, orders: stdin })

@@ -62,8 +62,8 @@ impl Plan {
         let style = match dice.below(100) {
             0..10 => Style::Cancel(millis(dice, 0, 40)),
             10..12 => Style::Close,
-            12..28 => Style::Drop,
-            28..36 => Style::Extend,
+            12..24 => Style::Drop,
+            24..36 => Style::Extend,
             36..46 => Style::Hold,
             46..52 => Style::HoldRenew,
             52..54 => Style::Oversleep,
@@ -134,11 +134,11 @@ impl Plan {
         }
     }
 
-    /// How long to ask for in an extension: mostly the same again.
+    /// How long to ask for in an extension: longer, shorter, or the same again.
     pub(super) fn extension(&self, dice: &mut Dice<'_>) -> Duration {
-        match dice.below(4) {
+        match dice.below(5) {
             0 => self.ttl.saturating_mul(2),
-            1 => (self.ttl / 3).max(Duration::from_millis(10)),
+            1 | 2 => (self.ttl / 3).max(Duration::from_millis(10)),
             _ => self.ttl,
         }
     }
