@@ -196,7 +196,7 @@ fn is_same(command: &str, heard: &[u8], wanted: &[u8]) -> bool {
 }
 
 /// The number of the connection is another one each time.
-fn without_id(heard: &[u8]) -> Vec<u8> {
+pub(crate) fn without_id(heard: &[u8]) -> Vec<u8> {
     const ID: &[u8] = b"$2\r\nid\r\n:";
     let Some(at) = heard.windows(ID.len()).position(|part| part == ID) else { return heard.to_vec() };
     let (before, behind) = heard.split_at(at + ID.len());

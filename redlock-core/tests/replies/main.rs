@@ -17,5 +17,7 @@
 #[cfg(unix)]
 mod live;
 #[cfg(unix)]
+mod matrix;
+#[cfg(unix)]
 mod real;
 mod simulated;

@@ -282,7 +282,7 @@ impl Talk {
 }
 
 /// What is behind the first reply; `None` where it is not whole.
-fn frame(bytes: &[u8]) -> Option<&[u8]> {
+pub(crate) fn frame(bytes: &[u8]) -> Option<&[u8]> {
     let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
     let (line, rest) = (&bytes[..end], &bytes[end + 2..]);
     let count = || std::str::from_utf8(&line[1..]).ok()?.parse::<i64>().ok();
