@@ -23,5 +23,6 @@
 
 extern crate alloc;
 
+pub mod fuzz;
 pub mod model;
 pub mod simulate;

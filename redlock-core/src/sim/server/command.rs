@@ -249,7 +249,9 @@ static COMMANDS: &[Command] = &[
         .any_time(Busy::RunsOnValkey9)
         .only(not_redis_7),
     Command::new("client|no-evict", 3, connection::client_switch).any_time(Busy::RunsOnValkey9),
-    Command::new("client|no-touch", 3, connection::client_switch).any_time(Busy::RunsOnValkey9).only(not_redis_7),
+    Command::new("client|no-touch", 3, connection::client_switch)
+        .any_time(Busy::RunsOnValkey9)
+        .only(not_redis_7),
     Command::new("client|tracking", -3, connection::client_tracking).any_time(Busy::Refused),
     Command::new("client|caching", 3, connection::client_caching).any_time(Busy::RunsOnValkey9),
     Command::new("client|kill", -3, connection::client_kill).any_time(Busy::Refused),
