@@ -1,6 +1,6 @@
 //! The recorded situations, put to the servers that are installed here.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn real_servers_say_what_was_recorded() {
     }
 }
 
-fn compare(program: &PathBuf, mut real: Real, dialect: Dialect) {
+fn compare(program: &Path, mut real: Real, dialect: Dialect) {
     let (name, _) = SERVERS.into_iter().find(|(_, known)| *known == dialect).unwrap();
     let (mut compared, mut not_made, mut differences) = (0, 0, Vec::new());
     let mut cluster = None;
@@ -76,7 +76,7 @@ fn condition<'a>(row: &Row<'a>) -> Option<&'a str> {
 }
 
 /// A member of a cluster that has no slots.
-fn clustered(program: &PathBuf) -> Real {
+fn clustered(program: &Path) -> Real {
     // A port that is free now is taken by nobody else that fast; of two servers that want it one ends.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let bus = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();

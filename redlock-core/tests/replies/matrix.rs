@@ -3,7 +3,7 @@
 //! The commands are the engine's own: it is driven by hand, and what it wants to be sent is kept.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn the_node_and_real_servers_say_the_same_to_what_the_engine_sends() {
     }
 }
 
-fn compare(program: &PathBuf, real: &mut Real, dialect: Dialect) {
+fn compare(program: &Path, real: &mut Real, dialect: Dialect) {
     let commands = commands();
     let (mut compared, mut differences) = (0, Vec::new());
     for condition in CONDITIONS {

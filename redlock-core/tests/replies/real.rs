@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -47,13 +47,13 @@ pub(crate) struct Real {
 }
 
 impl Real {
-    pub(crate) fn start(program: &PathBuf, options: &[&str]) -> Self {
+    pub(crate) fn start(program: &Path, options: &[&str]) -> Self {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = env::temp_dir().join(format!("redlock-replies-{}-{number}", process::id()));
         fs::create_dir_all(&folder).unwrap();
         let process = spawn(program, &folder, options);
         let admin = Talk::open(&folder);
-        Self { program: program.clone(), process, folder, admin, busy: None }
+        Self { program: program.to_path_buf(), process, folder, admin, busy: None }
     }
 
     /// Whom the node has to be like; `None` if no dialect stands for this version.
@@ -202,7 +202,7 @@ impl Real {
     }
 }
 
-fn spawn(program: &PathBuf, folder: &PathBuf, options: &[&str]) -> Child {
+fn spawn(program: &Path, folder: &Path, options: &[&str]) -> Child {
     let usual =
         ["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket", "s", "--loglevel", "warning"];
     let mut command = Command::new(program);
@@ -224,7 +224,7 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    fn open(folder: &PathBuf) -> Self {
+    fn open(folder: &Path) -> Self {
         let start = Instant::now();
         loop {
             if let Ok(stream) = UnixStream::connect(folder.join("s")) {
@@ -277,7 +277,7 @@ impl Talk {
         const RESET: &[u8] = b"+RESET\r\n";
         self.send(b"RESET\r\n");
         let heard = self.read_until(|heard| heard.ends_with(RESET));
-        heard.strip_suffix(RESET).map_or(heard.clone(), <[u8]>::to_vec)
+        heard.strip_suffix(RESET).map_or_else(|| heard.clone(), <[u8]>::to_vec)
     }
 }
 

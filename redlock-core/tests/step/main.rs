@@ -27,6 +27,7 @@ mod contract;
 mod ending;
 mod extend;
 mod handshake;
+mod mutants;
 mod random;
 mod release;
 mod renew;

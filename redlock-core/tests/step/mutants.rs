@@ -1,0 +1,24 @@
+//! What no other test noticed when a line of the machines was changed (`cargo mutants`).
+
+use crate::bench::*;
+use redlock_core::ReleaseOutcome;
+
+/// A node that was away from before the acquire until after it was granted has not seen the token; the release goes there all
+/// the same, since belief about what reached a node is never needed for it.
+#[test]
+fn r18_a_lock_that_was_held_is_released_also_where_its_set_was_never_sent() {
+    let mut bench = Bench::new(3);
+    bench.cut(2);
+    let lock = bench.hold("orders");
+    // Longer than the node timeout: the SET is not sent any more.
+    bench.at(5_000);
+    bench.up(2);
+    bench.forget();
+    assert!(bench.is_held(lock));
+    bench.release(lock);
+    assert_eq!(bench.sent_to_all(), ["DELEX orders IFEQ T1"]);
+    bench.reply(2, ZERO);
+    bench.reply(0, ONE);
+    bench.reply(1, ONE);
+    assert_eq!(bench.released(), ReleaseOutcome::Released);
+}
