@@ -24,5 +24,6 @@
 
 extern crate alloc;
 
+pub mod fuzz;
 pub mod model;
 pub mod simulate;

@@ -29,6 +29,7 @@ mod ending;
 mod extend;
 mod fence;
 mod handshake;
+mod mutants;
 mod random;
 mod release;
 mod renew;
