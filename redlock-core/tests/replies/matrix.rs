@@ -148,6 +148,15 @@ fn class(reply: &[u8]) -> String {
         });
         return format!("{} {:?}", &text[..1], shown.collect::<Vec<_>>());
     }
+    if text.starts_with('*') && text.contains(|letter: char| letter.is_ascii_digit()) {
+        // Counters start from the clock.
+        let line = |line: &str| match line.as_bytes() {
+            [b'$', ..] => "$".to_string(),
+            digits if digits.iter().all(u8::is_ascii_digit) => "N".to_string(),
+            _ => line.to_string(),
+        };
+        return text.lines().map(line).collect::<Vec<_>>().join(" ");
+    }
     match text.strip_prefix(':').and_then(|number| number.trim_end().parse::<i64>().ok()) {
         Some(number) if number > 1 => ":left".into(),
         _ => text,
@@ -175,10 +184,15 @@ fn commands() -> Vec<Vec<u8>> {
 fn keep(kept: &mut BTreeSet<Vec<u8>>, hello: &str, url: &str, resources: &[&str]) {
     let config = Config::builder().nodes([url]).client_name("name").build().unwrap();
     let named = Config::builder().nodes([url]).build().unwrap();
-    for config in [config, named] {
+    let retaining =
+        Config::builder().nodes([url]).fence_retention(Duration::from_secs(86_400)).build().unwrap();
+    for (config, is_fenced) in [(config.clone(), false), (config, true), (named, false), (retaining, true)] {
         let mut client = Client::new(config, 7, Instant::ZERO);
         let resources: Vec<String> = resources.iter().map(|name| (*name).to_string()).collect();
-        let request = || AcquireRequest::all(resources.clone(), [0xc1; 16]).try_once();
+        let request = || {
+            let request = AcquireRequest::all(resources.clone(), [0xc1; 16]).try_once();
+            if is_fenced { request.fenced() } else { request }
+        };
         client.acquire(request(), Instant::ZERO);
         let mut is_first = true;
         while let Some(output) = client.poll_output() {
@@ -221,6 +235,9 @@ fn answer(command: &[u8], hello: &str) -> Vec<u8> {
         () if asks("INFO") => b"$0\r\n\r\n".to_vec(),
         () if asks("PING") => b"+PONG\r\n".to_vec(),
         () if asks("PTTL") => b":5\r\n".to_vec(),
+        // The second counter is ahead of the first, which has to be raised.
+        () if asks("'incr'") && asks("l:fence") => b"*2\r\n$1\r\n5\r\n$1\r\n9\r\n".to_vec(),
+        () if asks("'incr'") => b"*1\r\n$1\r\n5\r\n".to_vec(),
         () if asks("EVAL") || asks("DEL") => b":1\r\n".to_vec(),
         () => b"+OK\r\n".to_vec(),
     }

@@ -9,6 +9,8 @@ pub(super) struct Plan {
     pub(super) resources: Vec<&'static str>,
     pub(super) ttl: Duration,
     pub(super) wait: Duration,
+    /// Whether its lock comes with a fence.
+    pub(super) is_fenced: bool,
     /// How long it stays, if it still holds the lock.
     pub(super) stay: Duration,
     /// How long it sleeps between two looks.
@@ -106,6 +108,7 @@ impl Plan {
             resources,
             ttl,
             wait: if style == Style::Try { Duration::ZERO } else { millis(dice, 50, 2_000) },
+            is_fenced: dice.chance(70),
             stay,
             nap: millis(dice, 1, 10),
             blocks: dice.chance(10),

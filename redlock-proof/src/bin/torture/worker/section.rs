@@ -38,7 +38,7 @@ macro_rules! held {
             }
 
             fn fence(&self) -> Option<u64> {
-                None
+                self.fence().map(Into::into)
             }
         }
     };

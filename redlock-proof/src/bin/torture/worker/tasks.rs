@@ -45,6 +45,9 @@ async fn visit<R: Runtime>(actor: &mut Actor, redlock: &Redlock<R>, settings: &S
         several => redlock.acquire_all(several),
     };
     acquire = acquire.ttl(plan.ttl).wait(plan.wait);
+    if plan.is_fenced {
+        acquire = acquire.fenced();
+    }
     if let Some(max_hold) = plan.max_hold(&mut actor.dice) {
         acquire = acquire.auto_renew(max_hold);
     }

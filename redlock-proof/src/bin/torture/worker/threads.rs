@@ -44,6 +44,9 @@ fn visit(actor: &mut Actor, redlock: &Redlock, settings: &Settings, plan: &Plan)
         several => redlock.acquire_all(several),
     };
     acquire = acquire.ttl(plan.ttl).wait(plan.wait);
+    if plan.is_fenced {
+        acquire = acquire.fenced();
+    }
     if let Some(max_hold) = plan.max_hold(&mut actor.dice) {
         acquire = acquire.auto_renew(max_hold);
     }
