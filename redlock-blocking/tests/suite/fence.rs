@@ -42,9 +42,6 @@ pub fn fences_grow_from_grant_to_grant_and_a_majority_holds_each(make: &Make<'_>
         guard.release().unwrap();
     }
     no_key(&*cluster, "door");
-    eventually("all counters agree", || {
-        (0..5).all(|node| counter(&*cluster, node, "door") == Some(last.get()))
-    });
     assert!(cluster.ttl(0, "door:fence").is_none(), "counters stay");
 }
 
