@@ -10,30 +10,23 @@
     reason = "a test may fail by panicking, and may look at the time"
 )]
 
+#[path = "../../redlock-tokio/tests/nodes/mod.rs"]
+mod nodes;
+
 use futures_lite::{StreamExt, future};
+use nodes::Nodes;
 use redlock_async_std::{
     AcquireErrorKind, BoxFuture, BuildError, Event, Guard, HoldError, LostReason, NodeVote, Redlock,
 };
-use redlock_core::sim::{Dialect, Server, TcpNode};
+use redlock_core::sim::TcpNode;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(3_600);
 
-struct Nodes(Vec<TcpNode>);
-
 impl Nodes {
-    fn start() -> Self {
-        let node = |seed| TcpNode::start(Server::new(Dialect::ALL[seed % Dialect::ALL.len()], seed as u64));
-        Self((0..3).map(|seed| node(seed).unwrap()).collect())
-    }
-
-    fn urls(&self) -> Vec<String> {
-        self.0.iter().map(|node| format!("redis://{}", node.addr())).collect()
-    }
-
     async fn client(&self) -> Redlock {
         Redlock::connect(self.urls()).await.unwrap()
     }
@@ -45,17 +38,6 @@ impl Nodes {
             async_io::Timer::after(Duration::from_millis(1)).await;
         }
         guard
-    }
-
-    #[track_caller]
-    fn has_no_key(&self) {
-        let until = Instant::now() + Duration::from_secs(10);
-        for node in &self.0 {
-            while node.with(|server, now| !server.keys(now).is_empty()) {
-                assert!(Instant::now() < until, "keys are left");
-                thread::sleep(Duration::from_millis(1));
-            }
-        }
     }
 }
 

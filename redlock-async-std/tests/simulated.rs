@@ -1,17 +1,4 @@
 //! The behaviours that all adapters have, with simulated nodes behind real sockets.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stderr,
-    clippy::wildcard_enum_match_arm,
-    clippy::std_instead_of_core,
-    clippy::std_instead_of_alloc,
-    dead_code,
-    unreachable_pub,
-    missing_docs,
-    reason = "a test may fail by panicking, and needs only a part of the suite"
-)]
 
 mod adapter;
 #[path = "../../redlock-blocking/tests/suite/mod.rs"]
@@ -19,13 +6,6 @@ mod suite;
 
 // What the suite is written against.
 extern crate self as redlock_blocking;
-pub use adapter::*;
+use adapter::*;
 
-use suite::Make;
-use suite::cluster::Simulated;
-
-fn on_simulated_nodes(behaviour: &dyn Fn(&Make<'_>)) {
-    behaviour(&Simulated::start);
-}
-
-behaviours!(on_simulated_nodes);
+behaviours!(simulated_nodes);

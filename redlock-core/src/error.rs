@@ -50,6 +50,14 @@ pub enum NodeFault {
     Database(ServerError),
     /// It refuses a command that locks need, for lack of a right: it gives no vote until its next handshake (R22).
     MissingRight(ServerError),
+    /// It was started so recently that it may have forgotten locks that are still held: it gives no vote yet (R25).
+    Quarantined {
+        /// For how long it gives none.
+        left: Duration,
+    },
+    /// It does not say who it is (`INFO` is refused), so that its restarts go unnoticed: with the restart guard on it gives
+    /// no vote (R22).
+    UnknownIdentity,
     /// The same server as another configured node (R24).
     Duplicate {
         /// The node that counts.
@@ -69,6 +77,7 @@ impl NodeFault {
             | Self::Login(_)
             | Self::Database(_)
             | Self::MissingRight(_)
+            | Self::UnknownIdentity
             | Self::Duplicate { .. } => true,
             Self::Connecting
             | Self::Unresolvable(_)
@@ -79,6 +88,7 @@ impl NodeFault {
             | Self::Silent(_)
             | Self::Closed
             | Self::ClosedInHandshake
+            | Self::Quarantined { .. }
             | Self::Protocol(_) => false,
         }
     }
@@ -118,6 +128,12 @@ impl fmt::Display for NodeFault {
             Self::Login(error) => write!(f, "login refused: {error}"),
             Self::Database(error) => write!(f, "database refused: {error}"),
             Self::MissingRight(error) => write!(f, "refuses a command that locks need: {error}"),
+            Self::Quarantined { left } => {
+                write!(f, "started recently, may have forgotten locks, and gives no vote for {left:.1?} yet")
+            }
+            Self::UnknownIdentity => f.write_str(
+                "does not say who it is, so that a restart would go unnoticed: give its user +info, or declare it durable",
+            ),
             Self::Duplicate { of } => write!(f, "is the same server as {of}"),
         }
     }

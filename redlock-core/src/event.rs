@@ -8,10 +8,12 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use bytes::Bytes;
 use core::fmt;
+use core::time::Duration;
 
 /// What a driver has to do. Exhaustive: a new kind of output must break every driver.
 #[derive(Clone, PartialEq, Eq)]
 #[must_use]
+#[expect(clippy::exhaustive_enums, reason = "a new kind of output must break every driver")]
 pub enum Output {
     /// Make a connection, then say so with [`handle_connected`](crate::Client::handle_connected), or say why not with
     /// [`handle_disconnected`](crate::Client::handle_disconnected). The engine has the timeout: it asks for
@@ -173,6 +175,29 @@ pub enum Event {
     NodeRestarted {
         /// Which.
         node: NodeId,
+    },
+    /// A node that is ready has not been up for long enough to vote: it may have forgotten locks that are still held
+    /// (R25).
+    NodeQuarantined {
+        /// Which.
+        node: NodeId,
+        /// For how long.
+        left: Duration,
+    },
+    /// The votes of a node that was kept out count again (R25).
+    QuarantineOver {
+        /// Which.
+        node: NodeId,
+    },
+    /// The wall clock of a node was set: its keys expire too early where it went forward, too late where it went back. The
+    /// drift allowance covers neither.
+    ClockStepped {
+        /// Which.
+        node: NodeId,
+        /// By how much, at least: what the time on the way leaves in doubt is taken off.
+        by: Duration,
+        /// Whether it went forward.
+        is_forward: bool,
     },
     /// A quorum of nodes is ready (R27).
     Connected {

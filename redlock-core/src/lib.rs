@@ -52,12 +52,18 @@ mod event;
 #[cfg(feature = "std")]
 pub mod handoff;
 mod ids;
+pub mod inspect;
 #[doc(hidden)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "no part of the API: whoever checks the machines has to see every variant"
+)]
 pub mod machine;
 mod node;
 mod request;
 mod rng;
 #[cfg(feature = "sim")]
+#[expect(clippy::exhaustive_enums, reason = "a harness has to deal with all that can happen in it")]
 pub mod sim;
 mod table;
 mod time;

@@ -20,8 +20,10 @@
     clippy::indexing_slicing,
     reason = "a checker with arrays of fixed size and no input: a wrong index is a bug in it, and has to stop it"
 )]
+#![expect(clippy::exhaustive_enums, reason = "not published; a check has to see every variant")]
 
 extern crate alloc;
 
+pub mod fuzz;
 pub mod model;
 pub mod simulate;

@@ -9,7 +9,10 @@
     reason = "a test may fail by panicking, and may look at the time"
 )]
 
-use redlock_core::sim::{Dialect, Server, TcpNode};
+mod nodes;
+
+use nodes::Nodes;
+use redlock_core::sim::TcpNode;
 use redlock_tokio::{
     AcquireErrorKind, BuildError, Events, ExtendErrorKind, Guard, LostReason, NodeVote, Redlock,
 };
@@ -21,19 +24,7 @@ use tokio::runtime::{Builder, Runtime};
 
 const LONG: Duration = Duration::from_secs(3_600);
 
-struct Nodes(Vec<TcpNode>);
-
 impl Nodes {
-    fn start() -> Self {
-        let node =
-            |seed| TcpNode::start(Server::new(Dialect::ALL[seed % Dialect::ALL.len()], seed as u64)).unwrap();
-        Self((0..3).map(node).collect())
-    }
-
-    fn urls(&self) -> Vec<String> {
-        self.0.iter().map(|node| format!("redis://{}", node.addr())).collect()
-    }
-
     async fn guard(&self) -> Guard {
         self.guards(1).await.remove(0)
     }
@@ -51,17 +42,6 @@ impl Nodes {
             guards.push(guard);
         }
         guards
-    }
-
-    #[track_caller]
-    fn has_no_key(&self) {
-        let until = Instant::now() + Duration::from_secs(10);
-        for node in &self.0 {
-            while node.with(|server, now| !server.keys(now).is_empty()) {
-                assert!(Instant::now() < until, "keys are left");
-                thread::sleep(Duration::from_millis(1));
-            }
-        }
     }
 }
 

@@ -317,3 +317,34 @@ fn what_was_ignored_before_stays_ignored() {
     let outcome = outcome(command);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), "up\nalive\n"), "{outcome:?}");
 }
+
+#[test]
+fn the_fence_is_handed_to_the_command_and_grows() {
+    let fleet = Fleet::new();
+    let mut last = 0;
+    for _ in 0..5 {
+        let mut command = fleet.run("--fenced --verbose job -- sh -c");
+        command.arg("echo $REDLOCK_FENCE");
+        let outcome = outcome(command);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        let fence: u64 = outcome.stdout.trim().parse().unwrap();
+        assert!(fence > last, "{fence} after {last}");
+        assert!(outcome.stderr.contains(&format!("with fence {fence}")), "{outcome:?}");
+        last = fence;
+    }
+    let mut command = fleet.run("job -- sh -c");
+    command.arg("echo ${REDLOCK_FENCE-none}").env_remove("REDLOCK_FENCE");
+    assert_eq!(outcome(command).stdout, "none\n", "only where it was asked for");
+}
+
+#[test]
+fn r25_the_restart_guard_keeps_fresh_nodes_out_and_says_so() {
+    let fleet = Fleet::new();
+    let refused = outcome(fleet.run("--restart-guard 3s --wait 0 job -- true"));
+    assert_eq!(refused.code, Some(69), "{refused:?}");
+    assert!(refused.stderr.contains("gives no vote"), "{refused:?}");
+    let usage = outcome(fleet.run("--restart-guard 3s --ttl 4s job -- true"));
+    assert_eq!(usage.code, Some(64), "{usage:?}");
+    let waited = outcome(fleet.run("--restart-guard 500ms --wait 20s job -- true"));
+    assert_eq!(waited.code, Some(0), "{waited:?}");
+}

@@ -35,6 +35,18 @@ impl Fleet {
         urls.join(",")
     }
 
+    /// A node's address.
+    pub(crate) fn url(&self, node: usize) -> String {
+        format!("redis://{}", self.nodes[node].addr())
+    }
+
+    /// `redlock` with these nodes and arguments, split at blanks.
+    pub(crate) fn redlock(&self, line: &str) -> Command {
+        let mut command = redlock(line);
+        command.env("REDLOCK_NODES", self.urls());
+        command
+    }
+
     /// What each node holds under this name.
     pub(crate) fn values(&self, key: &str) -> Vec<Option<Vec<u8>>> {
         self.nodes.iter().map(|node| node.with(|server, now| server.value(key.as_bytes(), now))).collect()
@@ -149,6 +161,20 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < end, "waited in vain for {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Polls until it is so, or the span is over.
+pub(crate) fn within(span: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + span;
+    loop {
+        if is_so() {
+            return true;
+        }
+        if Instant::now() >= end {
+            return false;
+        }
         thread::sleep(Duration::from_millis(2));
     }
 }

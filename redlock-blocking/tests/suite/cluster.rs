@@ -219,11 +219,11 @@ impl Drop for Process {
 }
 
 impl Process {
-    fn start(program: &Path, folder: &Path, port: Option<u16>) -> Self {
+    fn start(program: &Path, folder: &Path, port: Option<u16>, args: &[&str]) -> Self {
         // A port that was free a moment ago may be taken by now.
         for _ in 0..20 {
             let port = port.unwrap_or_else(free_port);
-            let child = Self::spawn(program, folder, port);
+            let child = Self::spawn(program, folder, port, args);
             let addr = SocketAddr::from(([127, 0, 0, 1], port));
             let process =
                 Self { addr, child: Mutex::new(child), client: Mutex::new(None), password: Mutex::new(None) };
@@ -234,7 +234,7 @@ impl Process {
         panic!("{} does not start", program.display());
     }
 
-    fn spawn(program: &Path, folder: &Path, port: u16) -> Child {
+    fn spawn(program: &Path, folder: &Path, port: u16, args: &[&str]) -> Child {
         let mut command = Command::new(program);
         command.args([
             "--port",
@@ -249,6 +249,7 @@ impl Process {
         command.args(["--daemonize", "no", "--loglevel", "warning", "--enable-debug-command", "yes"]);
         command.arg("--dir").arg(folder);
         command.arg("--unixsocket").arg(folder.join(format!("{port}.sock")));
+        command.args(args);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
@@ -313,17 +314,45 @@ fn free_port() -> u16 {
 impl Real {
     pub fn start(program: &Path, count: usize) -> Box<dyn Cluster> {
         let folder = Folder::new();
-        let servers = (0..count).map(|_| Process::start(program, &folder.0, None)).collect();
+        let servers = (0..count).map(|_| Process::start(program, &folder.0, None, &[])).collect();
         Box::new(Self { program: program.to_path_buf(), servers, folder })
     }
 
     /// Where the Unix sockets of its servers are.
     pub fn sockets(program: &Path, count: usize) -> (Box<dyn Cluster>, Vec<PathBuf>) {
         let folder = Folder::new();
-        let servers: Vec<Process> = (0..count).map(|_| Process::start(program, &folder.0, None)).collect();
+        let servers: Vec<Process> =
+            (0..count).map(|_| Process::start(program, &folder.0, None, &[])).collect();
         let path = |server: &Process| folder.0.join(format!("{}.sock", server.addr.port()));
         let paths = servers.iter().map(path).collect();
         (Box::new(Self { program: program.to_path_buf(), servers, folder }), paths)
+    }
+}
+
+/// One real server, for what the behaviours do not do to theirs.
+pub struct RealServer {
+    process: Process,
+    _folder: Folder,
+}
+
+impl RealServer {
+    /// With these arguments beside those of every test's server.
+    pub fn start(program: &Path, args: &[&str]) -> Self {
+        let folder = Folder::new();
+        Self { process: Process::start(program, &folder.0, None, args), _folder: folder }
+    }
+
+    pub fn addr(&self) -> SocketAddr {
+        self.process.addr
+    }
+
+    /// What it answers.
+    pub fn ask(&self, command: &[&str]) -> Said {
+        self.process.ask(command)
+    }
+
+    pub fn freeze(&self) {
+        self.process.signal(Signal::STOP);
     }
 }
 
@@ -341,7 +370,8 @@ impl Cluster for Real {
         let mut started = false;
         // The port may still be in use for a moment.
         eventually("the server starts again", || {
-            *server.child.lock().unwrap() = Process::spawn(&self.program, &self.folder.0, server.addr.port());
+            *server.child.lock().unwrap() =
+                Process::spawn(&self.program, &self.folder.0, server.addr.port(), &[]);
             started = server.is_up();
             started
         });

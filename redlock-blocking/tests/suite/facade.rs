@@ -4,8 +4,13 @@
 #![allow(
     unnameable_types,
     missing_debug_implementations,
+    missing_docs,
+    dead_code,
+    unreachable_pub,
     clippy::missing_errors_doc,
-    reason = "of tests only"
+    clippy::unwrap_used,
+    clippy::std_instead_of_alloc,
+    reason = "of tests only, which need only a part of it"
 )]
 
 use core::ops::Deref;
@@ -131,6 +136,7 @@ impl<R: Adapter> Builder<R> {
         handshake_timeout(timeout: Duration);
         restart_guard(max_ttl: Duration);
         fence_retention(retention: Duration);
+        default_ttl(ttl: Duration);
     }
 
     pub fn connect(self) -> Result<Redlock<R>, BuildError> {

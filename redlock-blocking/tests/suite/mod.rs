@@ -2,6 +2,21 @@
 //!
 //! A behaviour is a function over a [`Make`], which starts clusters; `behaviours!` makes the tests of one kind of cluster
 //! out of all of them. Their names say which rule or case they are for.
+//!
+//! Written against [`redlock_blocking`]; the asynchronous adapters' tests give that name to themselves, dressed up as it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::wildcard_enum_match_arm,
+    clippy::std_instead_of_core,
+    clippy::std_instead_of_alloc,
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    reason = "a test may fail by panicking, and each needs only a part of the suite"
+)]
 
 pub mod acquire;
 pub mod cluster;
@@ -10,6 +25,8 @@ pub mod faults;
 pub mod fence;
 pub mod hold;
 pub mod proxy;
+pub mod restart;
+pub mod runs;
 
 use core::time::Duration;
 use redlock_blocking::{Clock, Instant, NodeState, Redlock, SystemClock};
@@ -17,16 +34,16 @@ use std::thread;
 
 pub use cluster::{Cluster, Make};
 
-/// Makes a test of every behaviour; `$make` runs one with each kind of cluster there is.
+/// Makes a test of every behaviour; `$run`, one of [`runs`], runs one with each cluster of its kind.
 #[macro_export]
 macro_rules! behaviours {
-    ($make:ident) => {
+    ($run:ident) => {
         /// The other half of a test that needs a process of its own; nothing by itself.
         #[test]
         fn a_child_process() {
             $crate::suite::hold::child();
         }
-        $crate::behaviours! { $make, acquire:
+        $crate::behaviours! { $run, acquire:
             r2_all_nodes_are_set_and_release_leaves_no_key
             r8b_the_key_is_the_resource_and_the_value_names_the_client
             r9_waiting_wins_once_the_holder_is_gone
@@ -37,7 +54,7 @@ macro_rules! behaviours {
             acquire_all_takes_all_or_none
             many_threads_share_one_client
         }
-        $crate::behaviours! { $make, hold:
+        $crate::behaviours! { $run, hold:
             r14_extend_moves_the_deadline_and_the_keys
             r14_extend_never_brings_a_lost_lock_back
             r14_keys_gone_from_a_majority_are_a_loss_at_once
@@ -57,7 +74,7 @@ macro_rules! behaviours {
             votes_are_told_node_by_node
             hold_releases_and_tells_a_loss
         }
-        $crate::behaviours! { $make, faults:
+        $crate::behaviours! { $run, faults:
             a_minority_killed_changes_nothing
             a_majority_killed_fails_fast_and_names_the_nodes
             r11_two_of_five_frozen_cost_nothing
@@ -71,7 +88,7 @@ macro_rules! behaviours {
             b51_connections_killed_all_the_time_leave_no_key
             b18_a_stream_cut_at_any_byte_leaves_no_key_without_expiry
         }
-        $crate::behaviours! { $make, fence:
+        $crate::behaviours! { $run, fence:
             fences_grow_from_grant_to_grant_and_a_majority_holds_each
             a_plain_lock_has_no_fence_and_makes_no_counter
             plain_and_fenced_holders_exclude_each_other
@@ -82,7 +99,12 @@ macro_rules! behaviours {
             r15_a_repaired_node_has_the_fence
             contending_clients_never_share_a_fence
         }
-        $crate::behaviours! { $make, connect:
+        $crate::behaviours! { $run, restart:
+            r25_without_the_guard_a_restarted_node_lets_a_second_owner_in
+            r25_with_the_guard_it_does_not
+            r25_a_restarted_node_is_shown_as_quarantined_and_votes_again
+        }
+        $crate::behaviours! { $run, connect:
             r27_a_quorum_is_enough
             r27_a_lazy_client_can_be_used_at_once
             r27_refused_by_all_is_final_and_named
@@ -95,12 +117,12 @@ macro_rules! behaviours {
             r24_a_second_name_is_found_by_the_handshake
         }
     };
-    ($make:ident, $module:ident: $($name:ident)*) => {
+    ($run:ident, $module:ident: $($name:ident)*) => {
         mod $module {
             $(
                 #[test]
                 fn $name() {
-                    super::$make(&$crate::suite::$module::$name);
+                    $crate::suite::runs::$run(&$crate::suite::$module::$name);
                 }
             )*
         }

@@ -76,6 +76,7 @@ pub struct Address {
 ///
 /// `Display` writes `host:port`, with IPv6 in brackets, or the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a driver has to be able to connect to every kind")]
 pub enum Endpoint {
     /// A TCP port.
     Tcp {

@@ -348,10 +348,14 @@ impl Client {
         self.reports(entry, |node, fault| match entry.claim.vote(node.id) {
             Some(Vote::Granted) => NodeOutcome::Granted,
             Some(Vote::Refused) => NodeOutcome::Refused,
+            Some(Vote::Failed) if entry.claim.is_muted(node.id) => NodeOutcome::Failed(
+                // Its quarantine may have ended since it was asked.
+                node.quarantined(self.now).unwrap_or(NodeFault::Quarantined { left: Duration::ZERO }),
+            ),
             Some(Vote::Failed | Vote::Ambiguous) => {
-                NodeOutcome::Failed(fault.unwrap_or_else(|| node.why_not()))
+                NodeOutcome::Failed(fault.unwrap_or_else(|| node.why_not(self.now)))
             }
-            Some(Vote::Unsent) => NodeOutcome::Unsent(node.why_not()),
+            Some(Vote::Unsent) => NodeOutcome::Unsent(node.why_not(self.now)),
             None => NodeOutcome::Unanswered,
         })
     }
@@ -365,7 +369,7 @@ impl Client {
                 None if said && entry.claim.is_gone(node.id) => NodeOutcome::Refused,
                 None if said => NodeOutcome::Granted,
                 None if node.is_ready() => NodeOutcome::Unanswered,
-                None => NodeOutcome::Unsent(node.why_not()),
+                None => NodeOutcome::Unsent(node.why_not(self.now)),
             }
         })
     }

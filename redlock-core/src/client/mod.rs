@@ -11,12 +11,12 @@ mod output;
 mod timers;
 mod view;
 
-use crate::config::Config;
+use crate::config::{Config, NodeConfig};
 use crate::error::{ExtendRefused, UnknownLock};
 use crate::event::{DisconnectReason, Output};
 use crate::ids::{ConnectionId, LockId, NodeId, OperationId};
 use crate::machine::Effect;
-use crate::node::{Node, Tag};
+use crate::node::{Node, Tag, required_uptime};
 use crate::request::AcquireRequest;
 use crate::rng::Rng;
 use crate::table::Table;
@@ -87,8 +87,12 @@ impl Client {
     #[must_use]
     pub fn new(config: Config, seed: u64, now: Instant) -> Self {
         let ids = (0..=u8::MAX).map(NodeId::new);
-        let nodes =
-            ids.zip(config.nodes()).map(|(id, node)| Node::new(id, node.address().clone(), now)).collect();
+        let guard = config.restart_guard().map(required_uptime);
+        let node = |(id, node): (NodeId, &NodeConfig)| {
+            let guard = guard.filter(|_| !node.is_durable());
+            Node::new(id, node.address().clone(), guard, config.watch_clocks(), now)
+        };
+        let nodes = ids.zip(config.nodes()).map(node).collect();
         let queue = OutputQueue::new(config.limits().queued_events);
         let mut client = Self {
             config,
@@ -236,7 +240,7 @@ impl Client {
     /// How a node stands.
     #[must_use]
     pub fn node(&self, node: NodeId) -> Option<NodeStatus> {
-        self.nodes.get(node.index()).map(Node::status)
+        self.nodes.get(node.index()).map(|node| node.status(self.now))
     }
 
     /// Whether nothing is asked for, held, being cleaned up, or queued to be done.

@@ -7,7 +7,7 @@ use crate::event::{DisconnectReason, Event, Output};
 use crate::ids::{ConnectionId, LockId};
 use crate::machine::{Answer, Verb};
 use crate::node::handshake::{Greeting, Progress, Step};
-use crate::node::{Form, Node, Outgoing, State, Tag};
+use crate::node::{ClockStep, Form, Node, Outgoing, State, Tag};
 use crate::wire::answer::{Answer as Said, Asked, Fallback};
 use crate::wire::error::{ErrorCode, ServerError};
 use crate::wire::handshake::{DeleteForm, ExtendForm};
@@ -55,6 +55,11 @@ impl Client {
     pub(super) fn on_node_due(&mut self, index: usize) {
         let Some(node) = self.nodes.get_mut(index) else { return };
         node.armed = None;
+        if node.end_quarantine(self.now) {
+            self.queue.notice(Event::QuarantineOver { node: node.id });
+            self.arm_node(index);
+            return self.tell_reach(index);
+        }
         match node.state {
             State::Down { .. } => {
                 self.connect_node(index);
@@ -67,7 +72,7 @@ impl Client {
             State::Ready { .. } => match node.silent_for(self.now) {
                 Some(silence) => self.lose_connection(index, NodeFault::Silent(silence), true),
                 None if node.is_recheck_due(self.now) => {
-                    let fault = node.why_not();
+                    let fault = node.why_not(self.now);
                     self.lose_connection(index, fault, true);
                 }
                 None => self.arm_node(index),
@@ -114,6 +119,9 @@ impl Client {
         // The reply that makes it unusable may have been the last that the client waited for before it closed.
         let Some(node) = self.nodes.get_mut(index).filter(|node| node.has_connection()) else { return };
         let (id, connection) = (node.id, node.connection());
+        if matches!(&fault, NodeFault::Server(error) if error.replaces_data()) {
+            node.replaced();
+        }
         if close {
             self.queue.disconnect(connection);
         }
@@ -167,6 +175,11 @@ impl Client {
         self.queue.notice(Event::NodeUp { node: id });
         if restarted {
             self.queue.notice(Event::NodeRestarted { node: id });
+        }
+        if let Some(NodeFault::Quarantined { left }) =
+            self.nodes.get(index).and_then(|node| node.quarantined(now))
+        {
+            self.queue.notice(Event::NodeQuarantined { node: id, left });
         }
         if unknown {
             self.queue.notice(Event::IdentityUnknown { node: id });
@@ -266,6 +279,7 @@ impl Client {
         match tag {
             Tag::Handshake(step) => self.on_handshake_reply(index, step, reply),
             Tag::Claim { lock, verb, form } => self.on_claim_reply(index, lock, verb, form, reply),
+            Tag::Clock => self.on_time(index, &reply),
             Tag::Holder { operation } => match reply {
                 Reply::Integer(_) | Reply::Error(_) => self.on_holder_reply(index, operation, &reply),
                 Reply::Ok
@@ -298,6 +312,40 @@ impl Client {
             }
             Progress::Done(greeting) => self.on_greeted(index, greeting),
             Progress::Failed(fault) => self.lose_connection(index, fault, true),
+        }
+    }
+
+    /// What time it is on the node.
+    fn on_time(&mut self, index: usize, reply: &Reply) {
+        let now = self.now;
+        let Some(node) = self.nodes.get_mut(index) else { return };
+        let id = node.id;
+        let number = |part: &Reply| core::str::from_utf8(part.as_bytes()?).ok()?.parse().ok();
+        let time = match reply {
+            Reply::Error(_) => return node.clock.refused(),
+            Reply::Array(parts) => match parts.as_slice() {
+                [secs, micros] => number(secs).zip(number(micros)),
+                _ => None,
+            },
+            Reply::Ok
+            | Reply::Simple(_)
+            | Reply::Integer(_)
+            | Reply::Bulk(_)
+            | Reply::Null
+            | Reply::Map(_)
+            | Reply::Push(_)
+            | Reply::Other(_) => None,
+        };
+        match time {
+            Some((secs, micros)) => {
+                if let Some(ClockStep { by, is_forward }) = node.clock.said(secs, micros, now) {
+                    self.queue.notice(Event::ClockStepped { node: id, by, is_forward });
+                }
+            }
+            None => {
+                let fault = NodeFault::Protocol(format!("answered TIME with {reply}"));
+                self.lose_connection(index, fault, true);
+            }
         }
     }
 

@@ -379,8 +379,11 @@ impl Client {
         }
         let quorum = Quorum::planted(self.config.node_count(), self.config.quorum());
         let ready = self.nodes.iter().filter(|node| is_up(node)).count();
-        let hopeless =
-            self.nodes.iter().filter(|node| !is_up(node) && node.why_not().is_final_for_connect()).count();
+        let hopeless = self
+            .nodes
+            .iter()
+            .filter(|node| !is_up(node) && node.why_not(self.now).is_final_for_connect())
+            .count();
         for operation in connects {
             if ready >= usize::from(quorum.needed()) {
                 self.remove_operation(operation);
@@ -397,7 +400,7 @@ impl Client {
         let report = |node: &Node| NodeReport {
             node: node.id,
             address: node.label.clone(),
-            outcome: NodeOutcome::Unsent(node.why_not()),
+            outcome: NodeOutcome::Unsent(node.why_not(self.now)),
             took: None,
             holder: None,
         };

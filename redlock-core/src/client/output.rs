@@ -111,6 +111,9 @@ const fn lock_of(event: &Event) -> Option<LockId> {
         | Event::NodeDown { .. }
         | Event::IdentityUnknown { .. }
         | Event::NodeRestarted { .. }
+        | Event::NodeQuarantined { .. }
+        | Event::QuarantineOver { .. }
+        | Event::ClockStepped { .. }
         | Event::Connected { .. }
         | Event::ConnectFailed { .. }
         | Event::Closed => None,

@@ -14,6 +14,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use bytes::Bytes;
 use core::fmt;
+use core::time::Duration;
 
 /// A lock as it stands.
 pub struct LockView<'a> {
@@ -110,6 +111,11 @@ pub enum NodeState {
         /// When it is tried again.
         retry_at: Instant,
     },
+    /// It answers, but was started so recently that its votes do not count yet (R25).
+    Quarantined {
+        /// For how long they do not.
+        left: Duration,
+    },
     /// It answers, but cannot take part until it is connected anew.
     Unusable(NodeFault),
     /// The client is closed.
@@ -117,14 +123,18 @@ pub enum NodeState {
 }
 
 impl Node {
-    pub(super) fn status(&self) -> NodeStatus {
+    pub(super) fn status(&self, now: Instant) -> NodeStatus {
         let state = match &self.state {
             State::Ready { .. } => match &self.missing_right {
                 Some(error) => NodeState::Unusable(NodeFault::MissingRight(error.clone())),
-                None => NodeState::Ready,
+                None => match self.quarantined(now) {
+                    Some(NodeFault::Quarantined { left }) => NodeState::Quarantined { left },
+                    Some(fault) => NodeState::Unusable(fault),
+                    None => NodeState::Ready,
+                },
             },
             State::Connecting { .. } | State::Handshaking { .. } => NodeState::Connecting(self.fault.clone()),
-            State::Down { retry_at } => NodeState::Down { fault: self.why_not(), retry_at: *retry_at },
+            State::Down { retry_at } => NodeState::Down { fault: self.why_not(now), retry_at: *retry_at },
             State::Closed => NodeState::Closed,
         };
         let greeting = self.greeting.as_ref();

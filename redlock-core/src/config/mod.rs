@@ -151,6 +151,7 @@ pub struct Config {
     handshake_timeout: Duration,
     restart_guard: Option<Duration>,
     fence_retention: Option<Duration>,
+    watch_clocks: bool,
     default_ttl: Duration,
     default_wait: Duration,
     limits: Limits,
@@ -255,6 +256,12 @@ impl Config {
         self.fence_retention
     }
 
+    /// Whether nodes are asked for their time now and then.
+    #[must_use]
+    pub fn watch_clocks(&self) -> bool {
+        self.watch_clocks
+    }
+
     /// The ttl of an acquire that names none.
     #[must_use]
     pub fn default_ttl(&self) -> Duration {
@@ -289,6 +296,7 @@ pub struct ConfigBuilder {
     handshake_timeout: Option<Duration>,
     restart_guard: Option<Duration>,
     fence_retention: Option<Duration>,
+    ignore_clocks: bool,
     default_ttl: Option<Duration>,
     default_wait: Option<Duration>,
     limits: Limits,
@@ -365,6 +373,13 @@ impl ConfigBuilder {
     /// nodes' clocks are less than this apart. Choose days, not seconds.
     pub fn fence_retention(self, retention: Duration) -> Self {
         Self { fence_retention: Some(retention), ..self }
+    }
+
+    /// Whether a node that is in use is asked for its time every ten seconds, along with what is sent to it anyway, so that
+    /// a wall clock that was set is told as [`Event::ClockStepped`](crate::Event::ClockStepped): locks there expire too
+    /// early or too late. On by default; a user without the right to `TIME` is not asked again.
+    pub fn watch_clocks(self, watch: bool) -> Self {
+        Self { ignore_clocks: !watch, ..self }
     }
 
     /// The ttl of an acquire that names none; 10 s by default.
@@ -452,6 +467,7 @@ impl ConfigBuilder {
             handshake_timeout,
             restart_guard,
             fence_retention,
+            watch_clocks: !self.ignore_clocks,
             default_ttl,
             default_wait: self.default_wait.unwrap_or(Config::DEFAULT_WAIT),
             limits: self.limits,

@@ -458,7 +458,10 @@ impl<D: Driver> State<D> {
             | Event::NodeUp { .. }
             | Event::NodeDown { .. }
             | Event::IdentityUnknown { .. }
-            | Event::NodeRestarted { .. } => {}
+            | Event::NodeRestarted { .. }
+            | Event::NodeQuarantined { .. }
+            | Event::QuarantineOver { .. }
+            | Event::ClockStepped { .. } => {}
         }
     }
 

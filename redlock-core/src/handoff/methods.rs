@@ -73,6 +73,13 @@ macro_rules! __config_methods {
             Self { config: self.config.fence_retention(retention), ..self }
         }
 
+        /// Whether a node that is in use is asked for its time every ten seconds, along with what is sent to it anyway, so that
+        /// a wall clock that was set is told as [`Event::ClockStepped`](redlock_core::Event::ClockStepped): locks there expire
+        /// too early or too late. On by default; a user without the right to `TIME` is not asked again.
+        pub fn watch_clocks(self, watch: bool) -> Self {
+            Self { config: self.config.watch_clocks(watch), ..self }
+        }
+
         /// The ttl of an acquire that names none; 10 s by default.
         pub fn default_ttl(self, ttl: core::time::Duration) -> Self {
             Self { config: self.config.default_ttl(ttl), ..self }

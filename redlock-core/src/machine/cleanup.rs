@@ -31,6 +31,8 @@ pub(super) enum Cleanup {
 pub enum ReleaseResult {
     /// It deleted the key.
     Deleted,
+    /// It is not there; whether an earlier release deleted it, whose answer was lost, or it was gone before, is not known.
+    Gone,
     /// The key was not there any more, or another's.
     NotOurs,
     /// It answered with an error, or nothing had to be sent.

@@ -92,6 +92,7 @@ pub enum Verdict {
 
 /// Why a round was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum RoundLoss {
     /// So many nodes refused that no quorum was left: somebody else holds it.
     Contended,

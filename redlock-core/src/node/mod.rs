@@ -13,13 +13,16 @@
 //! connection has a generation.
 
 pub(crate) mod backoff;
+mod clock;
 pub(crate) mod handshake;
+mod uptime;
 
 use crate::address::Address;
 use crate::error::NodeFault;
 use crate::ids::{ConnectionId, LockId, NodeId, OperationId};
 use crate::machine::{Reach, Verb};
 use crate::time::Instant;
+use crate::wire::command;
 use crate::wire::decode::Decoder;
 use crate::wire::error::ServerError;
 use crate::wire::handshake::{DeleteForm, Dialect, ExtendForm};
@@ -28,8 +31,12 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use backoff::Backoff;
 use bytes::{BufMut, Bytes, BytesMut};
+use clock::ClockWatch;
+pub(crate) use clock::Step as ClockStep;
 use core::time::Duration;
 use handshake::{Greeting, Handshake, Step};
+pub(crate) use uptime::required as required_uptime;
+use uptime::{Counted, Uptime};
 
 /// A connection that stood for so long and breaks is made anew at once; one that breaks sooner waits as after a failure,
 /// or a server that drops every client right after the handshake would be hammered.
@@ -54,6 +61,8 @@ pub(crate) enum Tag {
     Holder {
         operation: OperationId,
     },
+    /// What time it is there: `TIME`.
+    Clock,
 }
 
 /// Which form of a command was sent.
@@ -124,6 +133,12 @@ pub(crate) struct Node {
     extend_by_script: bool,
     /// Out of memory a script can extend where `SET … IFEQ` cannot (R14); until the next handshake.
     extend_out_of_memory: bool,
+    uptime: Uptime,
+    /// How long it has to be up before its votes count (R25); `None` where the guard is off, or the node is durable.
+    guard: Option<Duration>,
+    /// Until when its votes do not count; `Instant::MAX` where it does not say who it is.
+    quarantine: Option<Instant>,
+    pub(crate) clock: ClockWatch,
     /// A compare was refused for lack of a right (R22).
     pub(crate) missing_right: Option<ServerError>,
     /// When such a node is connected anew.
@@ -137,7 +152,13 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(id: NodeId, address: Arc<Address>, now: Instant) -> Self {
+    pub(crate) fn new(
+        id: NodeId,
+        address: Arc<Address>,
+        guard: Option<Duration>,
+        watch_clock: bool,
+        now: Instant,
+    ) -> Self {
         let label = Arc::from(address.to_string());
         Self {
             id,
@@ -156,6 +177,10 @@ impl Node {
             delete_by_script: false,
             extend_by_script: false,
             extend_out_of_memory: false,
+            uptime: Uptime::new(),
+            guard,
+            quarantine: None,
+            clock: ClockWatch::new(watch_clock),
             missing_right: None,
             recheck_at: None,
             fault: None,
@@ -183,6 +208,7 @@ impl Node {
     pub(crate) const fn reach(&self) -> Reach {
         match &self.state {
             State::Ready { .. } if self.missing_right.is_some() => Reach::ReleaseOnly,
+            State::Ready { .. } if self.quarantine.is_some() => Reach::Quarantined,
             State::Ready { .. } => Reach::Ready,
             State::Connecting { .. } | State::Handshaking { .. } if self.backoff.is_fresh() => {
                 Reach::Connecting
@@ -194,11 +220,40 @@ impl Node {
     }
 
     /// Why it cannot take part now.
-    pub(crate) fn why_not(&self) -> NodeFault {
-        if let (State::Ready { .. }, Some(error)) = (&self.state, &self.missing_right) {
-            return NodeFault::MissingRight(error.clone());
+    pub(crate) fn why_not(&self, now: Instant) -> NodeFault {
+        if self.is_ready() {
+            if let Some(error) = &self.missing_right {
+                return NodeFault::MissingRight(error.clone());
+            }
+            if let Some(fault) = self.quarantined(now) {
+                return fault;
+            }
         }
         self.fault.clone().unwrap_or(NodeFault::Connecting)
+    }
+
+    // ---- the quarantine (R25) ----
+
+    /// Why its votes do not count, if they do not.
+    pub(crate) fn quarantined(&self, now: Instant) -> Option<NodeFault> {
+        self.quarantine.map(|until| match until {
+            Instant::MAX => NodeFault::UnknownIdentity,
+            until => NodeFault::Quarantined { left: until.saturating_duration_since(now) },
+        })
+    }
+
+    /// Ends the quarantine if it is over; answers whether it did.
+    pub(crate) fn end_quarantine(&mut self, now: Instant) -> bool {
+        let is_over = self.is_ready() && self.quarantine.is_some_and(|until| now >= until);
+        if is_over {
+            self.quarantine = None;
+        }
+        is_over
+    }
+
+    /// It said that it loads data, or copies another's: what it had may be gone (R23).
+    pub(crate) const fn replaced(&mut self) {
+        self.uptime.replaced();
     }
 
     // ---- the connection's life ----
@@ -232,7 +287,15 @@ impl Node {
         self.extend_out_of_memory = false;
         let run_id = greeting.info.as_ref().and_then(|info| info.run_id.clone());
         self.greeting = Some(greeting);
-        let restarted = self.run_id.is_some() && self.run_id != run_id;
+        let is_same = self.run_id.is_some() && self.run_id == run_id;
+        let restarted = self.run_id.is_some() && !is_same;
+        let secs = self.greeting.as_ref().and_then(|greeting| greeting.info.as_ref()?.uptime_secs);
+        self.uptime.greeted(is_same, run_id.is_some(), secs, now);
+        self.quarantine = self.guard.and_then(|required| match self.uptime.counted(required) {
+            Counted::From(until) => (until > now).then_some(until),
+            Counted::Never => Some(Instant::MAX),
+        });
+        self.clock.greeted(is_same, now);
         if self.run_id.is_none() || restarted {
             self.delete_by_script = false;
             self.extend_by_script = false;
@@ -269,10 +332,10 @@ impl Node {
         match self.state {
             State::Down { retry_at } => Some(retry_at),
             State::Connecting { until } | State::Handshaking { until, .. } => Some(until),
-            State::Ready { .. } => match (self.silent_at(), self.recheck_at) {
-                (Some(silent), Some(recheck)) => Some(silent.min(recheck)),
-                (one, other) => one.or(other),
-            },
+            State::Ready { .. } => {
+                let quarantine = self.quarantine.filter(|until| *until < Instant::MAX);
+                [self.silent_at(), self.recheck_at, quarantine].into_iter().flatten().min()
+            }
             State::Closed => None,
         }
     }
@@ -309,7 +372,7 @@ impl Node {
     pub(crate) fn withdraw(&mut self, lock: LockId) {
         self.outbox.retain(|outgoing| match outgoing.tag {
             Tag::Claim { lock: other, verb, .. } => other != lock || verb == Verb::Release,
-            Tag::Holder { .. } | Tag::Handshake(_) => true,
+            Tag::Holder { .. } | Tag::Clock | Tag::Handshake(_) => true,
         });
     }
 
@@ -320,6 +383,11 @@ impl Node {
         }
         if self.in_flight.is_empty() {
             self.heard = now;
+        }
+        if self.is_ready() && self.clock.is_due(now) {
+            self.clock.asked(now);
+            let patience = self.outbox.back().map_or(Duration::ZERO, |last| last.patience);
+            self.outbox.push_back(Outgoing { tag: Tag::Clock, bytes: command::time(), patience });
         }
         let total = self.outbox.iter().map(|outgoing| outgoing.bytes.len()).sum();
         let mut joined = BytesMut::new();
@@ -348,6 +416,9 @@ impl Node {
     /// A byte came.
     pub(crate) fn heard(&mut self, now: Instant) {
         self.heard = now;
+        if self.is_ready() {
+            self.uptime.heard(now);
+        }
     }
 
     /// Whose turn it is to be answered.

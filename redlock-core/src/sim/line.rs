@@ -31,7 +31,13 @@ impl Line {
     /// What the clock says.
     pub(super) fn nanos(&self, now: Instant) -> i128 {
         let passed = i128::from(now.as_nanos()) - i128::from(self.anchor.as_nanos());
-        self.reading + (passed * (MILLION + i128::from(self.rate_ppm))).div_euclid(MILLION)
+        // 128 bits are divided bit by bit, and clocks are read at every step: nearly always 64 will do.
+        let product = i64::try_from(passed).ok().and_then(|passed| passed.checked_mul(self.rate_ppm));
+        let gained = match product {
+            Some(product) => i128::from(product.div_euclid(1_000_000)),
+            None => (passed * i128::from(self.rate_ppm)).div_euclid(MILLION),
+        };
+        self.reading + passed + gained
     }
 
     /// The first instant from the anchor on at which the clock says at least `nanos`; `None` if it never will.
@@ -42,10 +48,20 @@ impl Line {
         }
         let slope = MILLION + i128::from(self.rate_ppm);
         // The reading is rounded down, so the instant is rounded up.
-        let span = missing.saturating_mul(MILLION).checked_add(slope - 1)?.checked_div(slope)?;
+        let span = match quotient_of_64_bits(missing, slope) {
+            Some(span) => span,
+            None => missing.saturating_mul(MILLION).checked_add(slope - 1)?.checked_div(slope)?,
+        };
         let at = i128::from(self.anchor.as_nanos()).checked_add(span)?;
         u64::try_from(at).ok().map(Instant::from_nanos)
     }
+}
+
+/// `missing` millionfold, divided by `slope` and rounded up, where all of it fits 64 bits.
+fn quotient_of_64_bits(missing: i128, slope: i128) -> Option<i128> {
+    let (missing, slope) = (i64::try_from(missing).ok()?, i64::try_from(slope).ok()?);
+    let product = missing.checked_mul(1_000_000)?.checked_add(slope - 1)?;
+    product.checked_div(slope).map(i128::from)
 }
 
 #[cfg(test)]
@@ -56,7 +72,7 @@ mod tests {
     fn first_at_is_exact_at_every_rate() {
         for rate in [-999_999, -500_000, -10_000, -1, 0, 1, 7, 10_000, 333_333, 1_000_000] {
             let line = Line::new(Instant::from_micros(777), -12_345, rate);
-            for nanos in [-12_344, -1, 0, 1, 2, 3, 997, 1_000_000, 12_345_678_901] {
+            for nanos in [-12_344, -1, 0, 1, 2, 3, 997, 1_000_000, 12_345_678_901, 12_345_678_901_234] {
                 let at = line.first_at(nanos).unwrap();
                 assert!(line.nanos(at) >= nanos, "rate {rate}, {nanos} ns");
                 let before = Instant::from_nanos(at.as_nanos() - 1);

@@ -221,7 +221,8 @@ impl Network {
     pub fn send(&mut self, client: usize, connection: ConnectionId, bytes: &[u8], now: Instant) {
         let is_open = self.connections.get(&(client, connection)).is_some_and(|c| !c.client_is_gone);
         if is_open {
-            self.fly_bytes(Address { client, connection, direction: Direction::ToServer }, bytes, now);
+            let to = Address { client, connection, direction: Direction::ToServer };
+            self.fly_bytes(to, bytes.to_vec(), now);
         }
     }
 
@@ -317,7 +318,7 @@ impl Network {
     /// When something happens next: a packet arrives, or a server has something to say by itself.
     #[must_use]
     pub fn next_due(&self, servers: &[Server]) -> Option<Instant> {
-        let packet = self.flying.keys().next().map(|(at, _)| *at);
+        let packet = self.flying.first_key_value().map(|((at, _), _)| *at);
         packet.into_iter().chain(servers.iter().filter_map(Server::next_event)).min()
     }
 
@@ -330,20 +331,29 @@ impl Network {
     /// clients is the result.
     pub fn deliver(&mut self, servers: &mut [Server], now: Instant) -> Vec<Arrival> {
         let mut arrivals = Vec::new();
-        while let Some(at) = self.next_due(servers).filter(|at| *at <= now) {
-            if servers.iter().any(|server| server.next_event().is_some_and(|event| event <= at)) {
-                for server in servers.iter_mut() {
-                    server.tick(at);
+        loop {
+            let packet = self.flying.first_key_value().map(|((at, _), _)| *at).filter(|at| *at <= now);
+            let event = servers.iter().filter_map(Server::next_event).min().filter(|at| *at <= now);
+            match (packet, event) {
+                (None, None) => return arrivals,
+                (packet, Some(at)) if packet.is_none_or(|packet| at <= packet) => {
+                    for server in servers.iter_mut() {
+                        server.tick(at);
+                    }
+                    self.collect(servers, None, at);
                 }
-                self.collect(servers, None, at);
-            } else if let Some((to, packet)) = self.flying.pop_first().map(|(_, flying)| flying) {
-                self.arrive(to, packet, servers, &mut arrivals, at);
-                if to.direction == Direction::ToServer {
-                    self.collect(servers, Some(self.server_of(to.client, to.connection.node)), at);
+                (_, _) => {
+                    let Some(((at, _), (to, packet))) = self.flying.pop_first() else { return arrivals };
+                    self.arrive(to, packet, servers, &mut arrivals, at);
+                    let server = self.server_of(to.client, to.connection.node);
+                    if to.direction == Direction::ToServer
+                        && servers.get(server).is_some_and(Server::is_pending)
+                    {
+                        self.collect(servers, Some(server), at);
+                    }
                 }
             }
         }
-        arrivals
     }
 
     fn arrive(
@@ -432,7 +442,7 @@ impl Network {
             let Some(server) = servers.get_mut(index) else { continue };
             let bytes = server.output(session);
             if !bytes.is_empty() {
-                self.fly_bytes(to, &bytes, at);
+                self.fly_bytes(to, bytes, at);
             }
             if server.wants_close(session) {
                 server.hang_up(session);
@@ -498,12 +508,17 @@ impl Network {
         keys.iter().filter_map(|key| Some((key.0, self.flying.remove(key)?.1))).collect()
     }
 
-    fn fly_bytes(&mut self, to: Address, bytes: &[u8], now: Instant) {
-        let fragments = self.link(to.client, to.connection.node).fragments;
-        let mut rest = bytes;
+    fn fly_bytes(&mut self, to: Address, bytes: Vec<u8>, now: Instant) {
+        if !self.link(to.client, to.connection.node).fragments {
+            if !bytes.is_empty() {
+                self.fly(to, Packet::Bytes(bytes), now);
+            }
+            return;
+        }
+        let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             let most = u64::try_from(rest.len()).unwrap_or(u64::MAX);
-            let length = if fragments { self.random.below(most).saturating_add(1) } else { most };
+            let length = self.random.below(most).saturating_add(1);
             let (piece, behind) =
                 rest.split_at(usize::try_from(length).unwrap_or(rest.len()).min(rest.len()));
             self.fly(to, Packet::Bytes(piece.to_vec()), now);

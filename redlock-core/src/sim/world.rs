@@ -347,7 +347,16 @@ impl World {
     /// If time stands still for [`MOST_STEPS_AT_ONE_INSTANT`](Self::MOST_STEPS_AT_ONE_INSTANT) steps: an engine or a
     /// test goes round in circles.
     pub fn step(&mut self) -> bool {
-        let Some(due) = self.next_due() else { return false };
+        self.step_until(Instant::MAX)
+    }
+
+    /// As [`step`](Self::step), if that instant is not later than `end`; `false`, and nothing happens, if it is.
+    ///
+    /// # Panics
+    ///
+    /// As [`step`](Self::step).
+    pub fn step_until(&mut self, end: Instant) -> bool {
+        let Some(due) = self.next_due().filter(|due| *due <= end) else { return false };
         self.steps_at_now = if due > self.now { 0 } else { self.steps_at_now.saturating_add(1) };
         assert!(self.steps_at_now < Self::MOST_STEPS_AT_ONE_INSTANT, "livelock at {:?}", self.now);
         self.now = due;
@@ -368,9 +377,7 @@ impl World {
 
     /// Lets everything happen up to this instant, which becomes the world's time.
     pub fn run_until(&mut self, end: Instant) {
-        while self.next_due().is_some_and(|due| due <= end) {
-            self.step();
-        }
+        while self.step_until(end) {}
         self.now = self.now.max(end);
     }
 
@@ -393,11 +400,10 @@ impl World {
             if let Some(index) = machine.events.iter().position(|(_, event)| fits(event)) {
                 return Some(machine.events.remove(index));
             }
-            if self.next_due().is_none_or(|due| due > end) {
+            if !self.step_until(end) {
                 self.now = self.now.max(end);
                 return None;
             }
-            self.step();
         }
     }
 
@@ -451,6 +457,9 @@ impl Machine {
     fn note(&mut self, now: Instant, event: Event) {
         if let Event::Acquired { operation, lock, .. } = &event {
             if let Some(resources) = self.requests.remove(operation) {
+                // Those that the engine has forgotten never come back.
+                let engine = self.engine.as_ref();
+                self.locks.retain(|lock, _| engine.is_some_and(|engine| engine.lock(*lock).is_some()));
                 self.locks.insert(*lock, resources);
             }
         } else if let Event::AcquireFailed { operation, .. } = &event {

@@ -133,13 +133,17 @@ pub(crate) fn release(form: DeleteForm, keys: &[Bytes], value: &[u8]) -> Bytes {
     }
 }
 
+/// `TIME`: the server's clock, as seconds and microseconds since 1970.
+pub(crate) fn time() -> Bytes {
+    Bytes::from_static(b"*1\r\n$4\r\nTIME\r\n")
+}
+
 /// `PTTL`: the milliseconds that a key has left; −2 where there is none, −1 where it has no expiry.
 pub(crate) fn pttl(key: &[u8]) -> Bytes {
     encode(&[b"PTTL", key])
 }
 
 /// `GETRANGE`: a part of a key's value, both ends included. The key may be anybody's, of any size.
-#[cfg_attr(not(test), expect(dead_code, reason = "reads who holds a key, for the status command"))]
 pub(crate) fn get_range(key: &[u8], first: u32, last: u32) -> Bytes {
     let (first, last) = (Decimal::new(u64::from(first)), Decimal::new(u64::from(last)));
     encode(&[b"GETRANGE", key, first.as_bytes(), last.as_bytes()])
@@ -156,7 +160,8 @@ fn eval(script: &str, keys: &[Bytes], arguments: &[&[u8]]) -> Bytes {
     encode(&parts)
 }
 
-fn encode(parts: &[&[u8]]) -> Bytes {
+/// A command of these words.
+pub(crate) fn encode(parts: &[&[u8]]) -> Bytes {
     let frames: Vec<BorrowedFrame<'_>> = parts.iter().map(|part| BorrowedFrame::BulkString(part)).collect();
     let mut buffer = BytesMut::new();
     // It cannot fail: the encoder grows the buffer by what the same frame needs. That it counts right is tested.

@@ -144,6 +144,13 @@ fn decode(frame: Frame, bytes: &[u8]) -> Result<Option<Reply>, Violation> {
     if frame.kind == b'|' {
         return Ok(None);
     }
+    // What nodes answer nearly always is no more than this, and need not be taken apart.
+    match bytes {
+        b"+OK\r\n" => return Ok(Some(Reply::Ok)),
+        b":1\r\n" => return Ok(Some(Reply::Integer(1))),
+        b":0\r\n" => return Ok(Some(Reply::Integer(0))),
+        _ => {}
+    }
     let reply = if frame.protocol == Protocol::Resp3 {
         match decode_resp3(bytes) {
             Ok(Some((range, len))) if len == bytes.len() => from_resp3(bytes, range),

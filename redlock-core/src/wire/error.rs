@@ -172,8 +172,7 @@ impl ServerError {
         if !self.lacks_right() {
             return None;
         }
-        let command = self.text.split_once("to run the '").and_then(|(_, rest)| rest.split_once('\''));
-        if let Some((command, _)) = command {
+        if let Some(command) = self.command() {
             return Some(format!("`+{command}`"));
         }
         if self.text.contains(" key") {
@@ -181,6 +180,16 @@ impl ServerError {
         }
         let script = "a command that the script runs (`+get`, `+set`, `+exists`, `+del`, `+pexpire`)";
         (self.code == ErrorCode::ScriptAcl).then(|| script.to_string())
+    }
+
+    /// Whether a refusal for lack of a right speaks of the command, and not of a key.
+    pub(crate) fn names_command(&self) -> bool {
+        self.command().is_some()
+    }
+
+    fn command(&self) -> Option<&str> {
+        let (_, rest) = self.text.split_once("to run the '")?;
+        Some(rest.split_once('\'')?.0)
     }
 
     const fn lacks_right(&self) -> bool {

@@ -10,7 +10,8 @@ const MAX_WORD: usize = 64;
 
 /// How a key is deleted if its value is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum DeleteForm {
+#[non_exhaustive]
+pub enum DeleteForm {
     /// `DELEX key IFEQ value`: Redis from 8.4 on.
     Delex,
     /// `DELIFEQ key value`: Valkey from 9.0 on.
@@ -21,7 +22,8 @@ pub(crate) enum DeleteForm {
 
 /// How a key's expiry is set anew if its value is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum ExtendForm {
+#[non_exhaustive]
+pub enum ExtendForm {
     /// `SET key value IFEQ value PX ttl`: Redis from 8.4 on, Valkey from 8.1 on.
     Ifeq,
     /// A script: everywhere.
@@ -39,7 +41,8 @@ pub(crate) struct Dialect {
 
 /// Whose server it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Product {
+#[non_exhaustive]
+pub enum Product {
     /// Redis, or something that says it is.
     Redis,
     /// Valkey.
@@ -50,18 +53,19 @@ pub(crate) enum Product {
 
 /// A server's version. What is not a number counts as 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub(crate) struct Version {
+pub struct Version {
     /// The first number.
-    pub(crate) major: u32,
+    pub major: u32,
     /// The second number.
-    pub(crate) minor: u32,
+    pub minor: u32,
     /// The third number.
-    pub(crate) patch: u32,
+    pub patch: u32,
 }
 
 /// What a server is in its replication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Role {
+#[non_exhaustive]
+pub enum Role {
     /// It takes writes.
     Master,
     /// It copies another: `replica` in `HELLO`, `slave` in `INFO`.
@@ -72,7 +76,8 @@ pub(crate) enum Role {
 
 /// How a server is deployed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Mode {
+#[non_exhaustive]
+pub enum Mode {
     /// By itself: the only one that can be a node.
     Standalone,
     /// As a member of a cluster.
@@ -185,6 +190,29 @@ impl Info {
     }
 }
 
+impl DeleteForm {
+    /// The command that is sent.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Delex => "DELEX",
+            Self::Delifeq => "DELIFEQ",
+            Self::Script => "script",
+        }
+    }
+}
+
+impl ExtendForm {
+    /// The command that is sent.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ifeq => "SET IFEQ",
+            Self::Script => "script",
+        }
+    }
+}
+
 impl Dialect {
     /// Scripts only: understood everywhere.
     pub(crate) const SCRIPTS: Self = Self { delete: DeleteForm::Script, extend: ExtendForm::Script };
@@ -240,7 +268,8 @@ impl fmt::Display for Version {
 
 impl Product {
     /// As an operator types it.
-    pub(crate) const fn name(self) -> &'static str {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Redis => "redis",
             Self::Valkey => "valkey",
@@ -260,6 +289,16 @@ impl Product {
 }
 
 impl Role {
+    /// As servers of today say it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Master => "master",
+            Self::Replica => "replica",
+            Self::Other => "other",
+        }
+    }
+
     fn parse(name: &[u8]) -> Self {
         match name {
             b"master" | b"primary" => Self::Master,
@@ -270,6 +309,17 @@ impl Role {
 }
 
 impl Mode {
+    /// As servers say it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Standalone => "standalone",
+            Self::Cluster => "cluster",
+            Self::Sentinel => "sentinel",
+            Self::Other => "other",
+        }
+    }
+
     fn parse(name: &[u8]) -> Self {
         match name {
             b"standalone" => Self::Standalone,

@@ -63,9 +63,9 @@ pub(crate) fn hello(server: &str, version: &str) -> Vec<u8> {
 }
 
 /// The text of INFO, as RESP2 sends it and RESP3 understands it.
-pub(crate) fn info(run: u32) -> Vec<u8> {
+pub(crate) fn info(run: u32, uptime: i64) -> Vec<u8> {
     bulk(&format!(
-        "# Server\r\nrun_id:{run:040x}\r\nuptime_in_seconds:90\r\n# Replication\r\nrole:master\r\n"
+        "# Server\r\nrun_id:{run:040x}\r\nuptime_in_seconds:{uptime}\r\n# Replication\r\nrole:master\r\n"
     ))
     .into_bytes()
 }
@@ -83,6 +83,9 @@ struct End {
     connects: u32,
     disconnects: u32,
     run: u32,
+    uptime: i64,
+    /// Its user may not ask who it is.
+    is_shy: bool,
 }
 
 pub(crate) struct Bench {
@@ -103,13 +106,18 @@ impl Bench {
     }
 
     pub(crate) fn cold_with(nodes: u8, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> Self {
-        let builder = Config::builder().nodes((0..nodes).map(|node| format!("node{node}")));
+        // Commands are counted here.
+        let builder =
+            Config::builder().nodes((0..nodes).map(|node| format!("node{node}"))).watch_clocks(false);
         Self::over(configure(builder).build().unwrap())
     }
 
     pub(crate) fn over(config: Config) -> Self {
-        let ends = (0..u32::try_from(config.nodes().len()).unwrap())
-            .map(|run| End { run: 0xa0 + run, ..End::default() });
+        let ends = (0..u32::try_from(config.nodes().len()).unwrap()).map(|run| End {
+            run: 0xa0 + run,
+            uptime: 90,
+            ..End::default()
+        });
         let ends = ends.collect();
         let client = Client::new(config, 7, Instant::ZERO);
         let mut bench = Self {
@@ -243,7 +251,7 @@ impl Bench {
     }
 
     pub(crate) fn greet(&mut self, node: u8, says: Says) {
-        let run = self.end(node).run;
+        let (run, uptime, is_shy) = (self.end(node).run, self.end(node).uptime, self.end(node).is_shy);
         let asked = self.sent(node);
         assert!(asked.len() == 1 && asked[0].starts_with("HELLO 3"), "{asked:?}");
         match says {
@@ -255,7 +263,10 @@ impl Bench {
         let asked = self.sent(node);
         for command in asked {
             let answer = match command.split(' ').next() {
-                Some("INFO") => info(run),
+                Some("INFO") if is_shy => {
+                    b"-NOPERM this user has no permissions to run the 'info' command\r\n".to_vec()
+                }
+                Some("INFO") => info(run, uptime),
                 Some("PING") => b"+PONG\r\n".to_vec(),
                 Some("AUTH" | "SELECT" | "CLIENT") => OK.to_vec(),
                 other => panic!("not of a handshake: {other:?}"),
@@ -273,6 +284,16 @@ impl Bench {
     /// The node comes back as a new process.
     pub(crate) fn restarted(&mut self, node: u8) {
         self.end(node).run += 0x1000;
+    }
+
+    /// It says that it has been up for so long, from its next handshake on.
+    pub(crate) fn up_for(&mut self, node: u8, secs: i64) {
+        self.end(node).uptime = secs;
+    }
+
+    /// It does not say who it is, from its next handshake on.
+    pub(crate) fn shy(&mut self, node: u8) {
+        self.end(node).is_shy = true;
     }
 
     /// The node closes the connection.
@@ -553,6 +574,9 @@ fn is_notice(event: &Event) -> bool {
         Event::NodeUp { .. }
             | Event::NodeDown { .. }
             | Event::NodeRestarted { .. }
+            | Event::NodeQuarantined { .. }
+            | Event::QuarantineOver { .. }
+            | Event::ClockStepped { .. }
             | Event::IdentityUnknown { .. }
     )
 }

@@ -169,7 +169,7 @@ impl Net {
         }
         match &command[0][..] {
             b"HELLO" => hello("redis", "8.4.0"),
-            b"INFO" => info(u32::try_from(node).unwrap()),
+            b"INFO" => info(u32::try_from(node).unwrap(), 90),
             b"PING" => b"+PONG\r\n".to_vec(),
             b"SET" => {
                 let value = command[2].clone();

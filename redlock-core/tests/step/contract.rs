@@ -27,7 +27,7 @@ fn c1_call_drain_arm_wait_is_all_that_a_driver_does() {
                     for command in decode(&payload) {
                         let answer = match &command[0][..] {
                             b"HELLO" => hello("redis", "8.4.0"),
-                            b"INFO" => info(u32::try_from(connection.node.index()).unwrap()),
+                            b"INFO" => info(u32::try_from(connection.node.index()).unwrap(), 90),
                             b"PING" => b"+PONG\r\n".to_vec(),
                             _ => OK.to_vec(),
                         };
@@ -315,7 +315,7 @@ fn story(seed: u64) -> Vec<Output> {
                     for command in decode(&payload) {
                         let answer = match (&command[0][..], (step + connection.node.index() as u64) % 11) {
                             (b"HELLO", _) => hello("redis", "8.4.0"),
-                            (b"INFO", _) => info(1),
+                            (b"INFO", _) => info(1, 90),
                             (b"PING", _) => b"+PONG\r\n".to_vec(),
                             (b"SET", 0..=6) => OK.to_vec(),
                             (b"SET", 7) => NIL.to_vec(),

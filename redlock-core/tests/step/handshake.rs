@@ -22,7 +22,7 @@ fn r22_hello_with_login_and_name_then_info_and_ping_in_one_packet() {
     assert_eq!(bench.sent(0), ["SELECT 3", "INFO server replication", "PING"]);
     assert_eq!(bench.payloads(0).len(), 1, "pipelined");
     bench.reply(0, OK);
-    bench.reply(0, &info(1));
+    bench.reply(0, &info(1, 90));
     assert!(!bench.notices().contains(&Event::NodeUp { node: node(0) }), "only PING proves readiness");
     bench.reply(0, b"+PONG\r\n");
     assert!(bench.notices().contains(&Event::NodeUp { node: node(0) }));
@@ -54,7 +54,7 @@ fn r22_b35_without_hello_it_goes_on_in_resp2_the_login_first() {
         assert_eq!(bench.sent(0), expected, "{refusal}");
         // The name is a courtesy.
         bench.reply(0, b"+OK\r\n-ERR unknown subcommand 'SETNAME'\r\n+OK\r\n");
-        bench.reply(0, &info(1));
+        bench.reply(0, &info(1, 90));
         bench.reply(0, b"+PONG\r\n");
         assert_eq!(state(&bench), NodeState::Ready);
         bench.try_acquire("orders");
@@ -97,7 +97,7 @@ fn r22_b35_a_server_that_loads_is_tried_again_not_taken_for_a_wrong_password() {
     let mut bench = bench_at("redis://:secret@h");
     bench.accept(0);
     bench.reply(0, &hello("redis", "8.4.0"));
-    bench.reply(0, &info(1));
+    bench.reply(0, &info(1, 90));
     bench.reply(0, b"-LOADING Redis is loading the dataset in memory\r\n");
     let NodeState::Down { fault, .. } = state(&bench) else { panic!() };
     assert!(matches!(&fault, NodeFault::Server(error) if error.code() == ErrorCode::Loading), "{fault:?}");

@@ -315,8 +315,8 @@ fn answer(command: &[Vec<u8>], node: u8, how: u8) -> Vec<u8> {
         (b"HELLO", true, _) => hello("redis", "8.4.0"),
         (b"INFO", true, 0..20) => b"-NOPERM x\r\n".to_vec(),
         // Now and then two nodes say that they are one server (R24).
-        (b"INFO", true, 20..30) => info(0),
-        (b"INFO", true, _) => info(u32::from(node) * 3 + u32::from(how % 3)),
+        (b"INFO", true, 20..30) => info(0, 90),
+        (b"INFO", true, _) => info(u32::from(node) * 3 + u32::from(how % 3), 90),
         (b"PING", true, _) => b"+PONG\r\n".to_vec(),
         (b"AUTH" | b"SELECT" | b"CLIENT", true, _) => b"+OK\r\n".to_vec(),
         (b"PTTL", true, _) => b":77\r\n".to_vec(),

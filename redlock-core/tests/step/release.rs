@@ -181,6 +181,29 @@ impl Bench {
     }
 }
 
+/// Found by `cargo torture`: a node that never had the lock, and one whose first answer was lost, are no proof of a loss.
+#[test]
+fn r19_not_there_says_nothing_where_an_earlier_releases_answer_was_lost() {
+    let mut bench = Bench::new(3);
+    bench.at(1_000);
+    bench.try_acquire("orders");
+    (0..2).for_each(|node| bench.reply(node, OK));
+    bench.reply(2, NIL);
+    let (lock, _) = bench.acquired();
+    bench.forget();
+    bench.release(lock);
+    assert_eq!(bench.sent_to_all(), ["DELEX orders IFEQ T1"]);
+    // It has deleted the key, and its answer is lost.
+    bench.cut(0);
+    bench.up(0);
+    assert_eq!(bench.sent(0), ["DELEX orders IFEQ T1"]);
+    bench.reply(0, ZERO);
+    bench.reply(2, ZERO);
+    bench.nothing_told();
+    bench.reply(1, ONE);
+    assert!(matches!(bench.released(), ReleaseOutcome::Unknown { .. }));
+}
+
 #[test]
 fn r19_unknown_with_the_time_by_which_it_is_gone() {
     let mut bench = Bench::new(3);

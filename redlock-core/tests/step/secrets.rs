@@ -64,7 +64,7 @@ fn greeted() -> Bench {
         bench.accept(node);
         bench.reply(node, &hello("redis", "8.4.0"));
         bench.reply(node, OK);
-        bench.reply(node, &info(u32::from(node)));
+        bench.reply(node, &info(u32::from(node), 90));
         bench.reply(node, b"+PONG\r\n");
     }
     bench.forget();

@@ -489,7 +489,7 @@ impl World {
                 Answer::Yes
             }
             Verb::Extend { .. } | Verb::Release => Answer::No,
-            Verb::Raise { .. } => unreachable!("no claim here is fenced"),
+            Verb::Raise { .. } => panic!("no claim here is fenced"),
         };
         let key = self.keys[node];
         self.note(|| format!("n{node} runs {request:?}: {answer:?}, {key:?}"));

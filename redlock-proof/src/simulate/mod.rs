@@ -22,5 +22,5 @@ mod timeline;
 
 pub use coverage::{BRANCHES, Coverage};
 pub use dice::Dice;
-pub use scenario::{Breakage, Outcome, run};
+pub use scenario::{Breakage, Outcome, Size, run, run_sized};
 pub use timeline::{Lane, Timeline};

@@ -3,7 +3,7 @@
 use super::coverage::Coverage;
 use super::timeline::{Lane, Timeline};
 use redlock_core::sim::World;
-use redlock_core::{ConnectionId, Event, Instant, LockId, OperationId};
+use redlock_core::{ConnectionId, Event, Fence, Instant, LockId, NodeId, OperationId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was asked for.
@@ -15,6 +15,16 @@ pub(super) enum Asked {
     Extend,
     /// The end.
     Release,
+    /// A quorum of nodes.
+    Connect,
+}
+
+/// A resource that is asked for.
+#[derive(Debug)]
+struct Wanted {
+    resource: Vec<u8>,
+    /// Its largest fence when it was asked for.
+    before: Option<Fence>,
 }
 
 /// What the oracle knows of one client.
@@ -25,7 +35,11 @@ struct Known {
     held: BTreeSet<LockId>,
     /// Values of which a release was handed out: their attempt is lost, or their lock has ended.
     over: BTreeSet<Vec<u8>>,
+    /// On which of a node's connections a value was set last, by its generation.
+    set_on: BTreeMap<(NodeId, Vec<u8>), u32>,
     ended: BTreeSet<LockId>,
+    /// What a pending acquire is for.
+    wanted: BTreeMap<OperationId, Vec<Wanted>>,
     grants: u64,
     is_gone: bool,
 }
@@ -37,6 +51,10 @@ pub(super) struct Oracle {
     clients: Vec<Known>,
     /// Whether exclusion is to be expected.
     expects_exclusion: bool,
+    /// The fences that were granted, by resource.
+    fences: BTreeMap<Vec<u8>, BTreeSet<Fence>>,
+    /// What the scripts that were seen are for: clients send the same few all the time.
+    scripts: Vec<(Vec<u8>, Option<Verb>)>,
     /// What was wrong.
     pub(super) violations: Vec<String>,
     /// What was seen.
@@ -48,13 +66,53 @@ impl Oracle {
     #[must_use]
     pub(super) fn new(clients: usize, resources: Vec<Vec<u8>>, expects_exclusion: bool) -> Self {
         let clients = (0..clients).map(|_| Known::default()).collect();
-        Self { resources, clients, expects_exclusion, violations: Vec::new(), coverage: Coverage::default() }
+        Self {
+            resources,
+            clients,
+            expects_exclusion,
+            fences: BTreeMap::new(),
+            scripts: Vec::new(),
+            violations: Vec::new(),
+            coverage: Coverage::default(),
+        }
     }
 
     /// The client asked for something that has to be answered by then, on its own clock.
     pub(super) fn asked(&mut self, client: usize, operation: OperationId, asked: Asked, until: Instant) {
         if let Some(known) = self.clients.get_mut(client) {
             known.pending.insert(operation, (asked, until));
+        }
+    }
+
+    /// The client asked for these resources; it has to be answered by then, on its own clock.
+    pub(super) fn acquires(
+        &mut self,
+        client: usize,
+        operation: OperationId,
+        resources: Vec<Vec<u8>>,
+        until: Instant,
+    ) {
+        self.asked(client, operation, Asked::Acquire, until);
+        let largest =
+            |resource: &Vec<u8>| self.fences.get(resource).and_then(|fences| fences.last().copied());
+        let wanted = resources.into_iter().map(|resource| Wanted { before: largest(&resource), resource });
+        let wanted = wanted.collect();
+        if let Some(known) = self.clients.get_mut(client) {
+            known.wanted.insert(operation, wanted);
+        }
+    }
+
+    /// A grant came with a fence: no other grant had it, it is above those of all grants before, and where keys are deleted
+    /// by hand, so that grants overlap, above those of all that were there when it was asked for.
+    fn on_fence(&mut self, client: usize, operation: OperationId, fence: Fence) {
+        self.coverage.hit("fence granted");
+        let wanted = self.clients.get_mut(client).and_then(|known| known.wanted.remove(&operation));
+        for Wanted { resource, before } in wanted.unwrap_or_default() {
+            let fences = self.fences.entry(resource).or_default();
+            let floor = if self.expects_exclusion { fences.last().copied() } else { before };
+            if floor.is_some_and(|floor| floor >= fence) || !fences.insert(fence) {
+                self.violations.push(format!("fence {fence} of client {client} after {floor:?}"));
+            }
         }
     }
 
@@ -79,10 +137,11 @@ impl Oracle {
         self.clients.get(client).map_or(0, |known| known.grants)
     }
 
-    /// Something of the client that is pending.
+    /// Something of the client that is pending, and can be cancelled.
     #[must_use]
     pub(super) fn pending(&self, client: usize) -> Option<OperationId> {
-        self.clients.get(client).and_then(|known| known.pending.keys().next().copied())
+        let pending = self.clients.get(client)?.pending.iter();
+        pending.filter(|(_, (asked, _))| *asked != Asked::Connect).map(|(operation, _)| *operation).next()
     }
 
     /// Whether the client waits for a lock.
@@ -125,10 +184,12 @@ impl Oracle {
     )]
     fn on_event(&mut self, client: usize, event: &Event) {
         let Some(known) = self.clients.get_mut(client) else { return };
+        let mut granted = None;
         let answered = match event {
-            Event::Acquired { operation, lock, .. } => {
+            Event::Acquired { operation, lock, fence, .. } => {
                 known.held.insert(*lock);
                 known.grants += 1;
+                granted = fence.map(|fence| (*operation, fence));
                 Some((*operation, Asked::Acquire))
             }
             Event::AcquireFailed { operation, .. } => Some((*operation, Asked::Acquire)),
@@ -136,6 +197,9 @@ impl Oracle {
                 Some((*operation, Asked::Extend))
             }
             Event::Released { operation, .. } => Some((*operation, Asked::Release)),
+            Event::Connected { operation } | Event::ConnectFailed { operation, .. } => {
+                Some((*operation, Asked::Connect))
+            }
             Event::Lost { lock, .. } => {
                 if !known.held.remove(lock) || !known.ended.insert(*lock) {
                     self.violations
@@ -151,21 +215,39 @@ impl Oracle {
             self.violations
                 .push(format!("client {client}: {operation:?} ended in a second event: {event:?}"));
         }
+        if let Some((operation, fence)) = granted {
+            self.on_fence(client, operation, fence);
+        }
     }
 
     /// No SET, and no repair, is handed out for a token after a release of it was.
     fn on_sent(&mut self, client: usize, connection: ConnectionId, payload: &[u8]) {
         let Some(known) = self.clients.get_mut(client) else { return };
         for command in commands(payload) {
-            match about(&command) {
-                Some((Verb::Set, value)) if known.over.contains(value) => {
-                    self.violations
-                        .push(format!("R7: client {client} sets a token that is over, on {connection:?}"));
+            match about(&command, &mut self.scripts) {
+                Some((Verb::Set, value)) => {
+                    if known.over.contains(value) {
+                        self.violations.push(format!(
+                            "R7: client {client} sets a token that is over, on {connection:?}"
+                        ));
+                    }
+                    known.set_on.insert((connection.node, value.to_vec()), connection.generation);
                 }
+                Some((Verb::Raise, _)) => self.coverage.hit("fence raised"),
                 Some((Verb::Release, value)) => {
-                    known.over.insert(value.to_vec());
+                    let is_script = command.first() == Some(&b"EVAL".as_slice());
+                    self.coverage.hit(if is_script {
+                        "R18 deleted by script"
+                    } else {
+                        "R18 deleted natively"
+                    });
+                    let key = (connection.node, value.to_vec());
+                    if known.set_on.get(&key).is_some_and(|generation| *generation < connection.generation) {
+                        self.coverage.hit("R7 released on a later connection");
+                    }
+                    known.over.insert(key.1);
                 }
-                Some((Verb::Set, _)) | None => {}
+                None => {}
             }
         }
     }
@@ -187,10 +269,8 @@ impl Oracle {
     /// No lock key is without an expiry, ever.
     fn check_expiry(&mut self, world: &World) {
         for (node, server) in world.servers().iter().enumerate() {
-            for resource in &self.resources {
-                if server.pttl(resource, world.now()) == Some(-1) {
-                    self.violations.push(format!("a key without expiry on node {node} at {:?}", world.now()));
-                }
+            if server.has_key_without_expiry() {
+                self.violations.push(format!("a key without expiry on node {node} at {:?}", world.now()));
             }
         }
     }
@@ -233,8 +313,10 @@ impl Oracle {
     }
 }
 
+#[derive(Clone, Copy, Debug)]
 enum Verb {
     Set,
+    Raise,
     Release,
 }
 
@@ -263,21 +345,34 @@ fn line(payload: &mut &[u8], kind: u8) -> Option<usize> {
 }
 
 /// What a command does to which value, if it takes or ends a lock.
-fn about<'a>(command: &[&'a [u8]]) -> Option<(Verb, &'a [u8])> {
+fn about<'a>(command: &[&'a [u8]], scripts: &mut Vec<(Vec<u8>, Option<Verb>)>) -> Option<(Verb, &'a [u8])> {
     match command {
         [b"SET", _, value, b"NX", ..] => Some((Verb::Set, value)),
         [b"DELEX", _, b"IFEQ", value] | [b"DELIFEQ", _, value] => Some((Verb::Release, value)),
         [b"EVAL", script, keys, rest @ ..] => {
             let keys: usize = std::str::from_utf8(keys).ok()?.parse().ok()?;
             let value = rest.get(keys)?;
-            let has = |word: &[u8]| script.windows(word.len()).any(|part| part == word);
-            match (has(b"'NX'"), has(b"'del'")) {
-                (true, _) => Some((Verb::Set, value)),
-                (_, true) => Some((Verb::Release, value)),
-                (false, false) => None,
-            }
+            let verb = match scripts.iter().find(|(known, _)| known == script) {
+                Some((_, verb)) => *verb,
+                None => {
+                    let verb = about_script(script);
+                    scripts.push((script.to_vec(), verb));
+                    verb
+                }
+            };
+            Some((verb?, value))
         }
         _ => None,
+    }
+}
+
+fn about_script(script: &[u8]) -> Option<Verb> {
+    let has = |word: &[u8]| script.windows(word.len()).any(|part| part == word);
+    match (has(b"'NX'"), has(b"'del'"), has(b"KEEPTTL")) {
+        (true, ..) => Some(Verb::Set),
+        (_, true, _) => Some(Verb::Release),
+        (.., true) => Some(Verb::Raise),
+        (..) => None,
     }
 }
 
@@ -291,7 +386,7 @@ mod tests {
             *3\r\n$7\r\nDELIFEQ\r\n$1\r\nk\r\n$1\r\nv\r\n";
         let commands = commands(payload);
         assert_eq!(commands.len(), 2);
-        assert!(matches!(about(&commands[0]), Some((Verb::Set, b"v"))));
-        assert!(matches!(about(&commands[1]), Some((Verb::Release, b"v"))));
+        assert!(matches!(about(&commands[0], &mut Vec::new()), Some((Verb::Set, b"v"))));
+        assert!(matches!(about(&commands[1], &mut Vec::new()), Some((Verb::Release, b"v"))));
     }
 }

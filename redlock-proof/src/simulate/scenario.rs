@@ -19,6 +19,20 @@ pub enum Breakage {
     HalfQuorum,
     /// Nodes' clocks run faster than the drift allows.
     FastClocks,
+    /// Nodes forget their fence counters, and their clocks are behind what those had counted from.
+    CountersBehind,
+}
+
+/// How much a run is about. Most faults need few nodes, few clients and few steps to show (and are found soonest, and are
+/// easiest to read, in small runs), but not all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Two clients, mostly one to three nodes, a dozen things done or broken.
+    Small,
+    /// Up to five nodes, three clients, a few lifetimes of a lock.
+    Medium,
+    /// Up to nine nodes, three clients, many retries and renewals.
+    Large,
 }
 
 /// How a run went.
@@ -36,19 +50,31 @@ pub struct Outcome {
 
 /// What the seed has decided for the whole run.
 struct Plan {
+    size: Size,
     nodes: usize,
     clients: usize,
     resources: Vec<String>,
     ttl: Duration,
     node_timeout: Duration,
+    latency: Duration,
     late: Duration,
     breakage: Option<Breakage>,
     /// Somebody deletes keys by hand: owners lose their locks, and only exclusion is not to be expected.
     is_deleting: bool,
+    /// Two of the first client's addresses are one server.
+    is_aliased: bool,
+    /// Locks have fences, most of them.
+    is_fenced: bool,
+    /// Nodes come back without their memory at any time, and clients keep them from voting for as long as need be.
+    is_guarded: bool,
 }
 
 /// Within this a free lock has to be had once all is healed.
 const PATIENCE: Duration = Duration::from_secs(6);
+/// The longest ttl of any run.
+const MOST_TTL: Duration = Duration::from_millis(800);
+/// How far a node's clock is ahead of the world's where it has to have been up for long.
+const UP_FOR: i64 = 3_600_000;
 
 struct Run<'a> {
     dice: Dice<'a>,
@@ -59,10 +85,21 @@ struct Run<'a> {
     longest_ttl: Duration,
 }
 
-/// Plays the scenario that the dice decide.
+/// Plays the scenario that the dice decide, its size included.
 #[must_use]
-pub fn run(mut dice: Dice<'_>, breakage: Option<Breakage>, keep_timeline: bool) -> Outcome {
-    let plan = plan(&mut dice, breakage);
+pub fn run(dice: Dice<'_>, breakage: Option<Breakage>, keep_timeline: bool) -> Outcome {
+    run_sized(dice, None, breakage, keep_timeline)
+}
+
+/// Plays the scenario that the dice decide, at this size if one is given.
+#[must_use]
+pub fn run_sized(
+    mut dice: Dice<'_>,
+    size: Option<Size>,
+    breakage: Option<Breakage>,
+    keep_timeline: bool,
+) -> Outcome {
+    let plan = plan(&mut dice, size, breakage);
     let world = World::new(dice.seed());
     let names = plan.resources.iter().map(|name| name.clone().into_bytes()).collect();
     let oracle = Oracle::new(plan.clients, names, !plan.is_deleting);
@@ -78,30 +115,49 @@ pub fn run(mut dice: Dice<'_>, breakage: Option<Breakage>, keep_timeline: bool) 
     Outcome { violations: oracle.violations, coverage: oracle.coverage, timeline, grants }
 }
 
-fn plan(dice: &mut Dice<'_>, breakage: Option<Breakage>) -> Plan {
-    let nodes = match (breakage, dice.below(10)) {
-        (Some(Breakage::HalfQuorum), _) => 4,
-        (Some(_), _) => 3,
-        (None, 0..=4) => 3,
-        (None, 5..=6) => 5,
-        (None, _) => usize::try_from(dice.between(1, 9)).unwrap_or(3),
+fn plan(dice: &mut Dice<'_>, size: Option<Size>, breakage: Option<Breakage>) -> Plan {
+    let drawn = match dice.below(100) {
+        0..=84 => Size::Small,
+        85..=96 => Size::Medium,
+        _ => Size::Large,
     };
-    let ttl = Duration::from_millis(dice.between(40, 600));
-    let node_timeout = if dice.chance(20) {
+    let size = size.unwrap_or(drawn);
+    let nodes = match (breakage, size, dice.below(10)) {
+        (Some(Breakage::HalfQuorum), ..) => 4,
+        (Some(_), ..) | (None, Size::Small, 0..=6) | (None, _, 0..=4) => 3,
+        (None, Size::Small, _) => dice.between(1, 4),
+        (None, _, 5..=6) => 5,
+        (None, Size::Medium, _) => dice.between(1, 5),
+        (None, Size::Large, _) => dice.between(1, 9),
+    };
+    let (clients, longest_ttl) = match size {
+        Size::Small => (2, 250),
+        Size::Medium => (dice.between(2, 3), 400),
+        Size::Large => (dice.between(2, 3), 600),
+    };
+    let ttl = Duration::from_millis(dice.between(40, longest_ttl));
+    let is_behind = breakage == Some(Breakage::CountersBehind);
+    let is_guarded = is_behind || breakage.is_none() && dice.chance(10);
+    let node_timeout = if dice.chance(25) {
         // Longer than the lock: then an attempt can run out of validity.
         ttl * 2
     } else {
         Duration::from_millis(dice.between(10, 60))
     };
     Plan {
-        nodes,
-        clients: usize::try_from(dice.between(2, 3)).unwrap_or(2),
+        size,
+        nodes: usize::try_from(nodes).unwrap_or(3),
+        clients: usize::try_from(clients).unwrap_or(2),
         resources: if dice.chance(15) { vec!["a".into(), "b".into()] } else { vec!["a".into()] },
         ttl,
         node_timeout,
+        latency: Duration::from_micros(dice.between(50, 1_500)),
         late: ttl.mul_f64(dice.below(200) as f64 / 100.0),
         breakage,
-        is_deleting: breakage.is_none() && dice.chance(3),
+        is_deleting: breakage.is_none() && !is_guarded && dice.chance(8),
+        is_aliased: breakage.is_none() && nodes > 2 && dice.chance(4),
+        is_fenced: is_behind || dice.chance(30),
+        is_guarded,
     }
 }
 
@@ -114,11 +170,16 @@ impl Run<'_> {
             // Within the drift: a node's clock and a client's together differ by less than one percent.
             let allowed = i64::try_from(self.dice.below(8_000)).unwrap_or(0) - 4_000;
             let rate = if self.plan.breakage == Some(Breakage::FastClocks) { 400_000 } else { allowed };
-            let offset = i64::try_from(self.dice.below(7_200_000)).unwrap_or(0) - 3_600_000;
-            self.world.with_server(node, |server, now| server.set_clock(offset, rate, now));
+            let anywhere = i64::try_from(self.dice.below(7_200_000)).unwrap_or(0) - 3_600_000;
+            // Counters that are lost start again from their node's clock: fences grow where clocks agree.
+            let (offset, rate) = if self.plan.is_guarded { (UP_FOR, 0) } else { (anywhere, rate) };
+            self.world.with_server(node, |server, now| {
+                server.keep_log(false);
+                server.set_clock(offset, rate, now);
+            });
         }
         let link = Link {
-            latency: Duration::from_micros(self.dice.between(50, 1_500)),
+            latency: self.plan.latency,
             jitter: Duration::from_micros(self.dice.below(2_000)),
             fragments: self.dice.chance(30),
             late: self.plan.late,
@@ -127,31 +188,65 @@ impl Run<'_> {
         self.world.with_network(|network, now| network.set_default_link(link, now));
         for _ in 0..self.plan.clients {
             let nodes = (0..self.plan.nodes).map(|node| format!("n{node}"));
+            // Hundreds of retries belong into large runs only.
+            let (least, most) = match self.plan.size {
+                Size::Small => (self.dice.between(5, 40), 120),
+                Size::Medium => (self.dice.between(1, 10), 50),
+                Size::Large => (1, 50),
+            };
+            let most = self.dice.between(least + 1, most);
             let mut config = Config::builder()
                 .nodes(nodes)
                 .node_timeout(self.plan.node_timeout)
                 .default_ttl(self.plan.ttl)
-                .retry_delay(Duration::from_millis(1), Duration::from_millis(self.dice.between(2, 50)));
+                .retry_delay(Duration::from_millis(least), Duration::from_millis(most));
             if self.plan.breakage == Some(Breakage::HalfQuorum) {
                 config = config.unsafe_quorum(2);
+            }
+            if self.plan.is_guarded {
+                config = config.restart_guard(MOST_TTL);
             }
             let Ok(config) = config.build() else { return };
             let ahead = Duration::from_millis(self.dice.below(3_600_000));
             let rate = i64::try_from(self.dice.below(8_000)).unwrap_or(0) - 4_000;
             let client = self.world.add_client_with_clock(config, ahead, rate);
             self.world.keep_sent(client);
+            if self.dice.chance(20) {
+                self.connect(client);
+            }
+        }
+        if self.plan.is_aliased {
+            let last = NodeId::new(u8::try_from(self.plan.nodes - 1).unwrap_or(0));
+            self.world.with_network(|network, _| network.set_route(0, last, 0));
+        }
+    }
+
+    fn connect(&mut self, client: usize) {
+        let timeout = Duration::from_millis(self.dice.between(1, 20));
+        let until = self.world.local_now(client).saturating_add(timeout);
+        self.timeline.note(self.world.now(), Lane::Client(client), || format!("connect within {timeout:?}"));
+        let asked = self.world.with_client(client, |engine, now| engine.connect(timeout, now));
+        if let Some(operation) = asked {
+            self.oracle.asked(client, operation, Asked::Connect, until);
         }
     }
 
     // ---- the safety phase ----
 
     fn faults(&mut self) {
-        let end = self.world.now().saturating_add(self.plan.ttl * 6);
-        while self.world.now() < end && !self.dice.is_empty() {
+        let (ttls, mut left) = match self.plan.size {
+            Size::Small => (3, self.dice.between(3, 12)),
+            Size::Medium => (4, u64::MAX),
+            Size::Large => (6, u64::MAX),
+        };
+        let end = self.world.now().saturating_add(self.plan.ttl * ttls);
+        while self.world.now() < end && left > 0 && !self.dice.is_empty() {
+            left -= 1;
             let pause = self.plan.ttl.mul_f64(self.dice.below(40) as f64 / 100.0);
             self.pass(pause);
             match self.dice.below(100) {
                 0..=59 => self.somebody_does_something(),
+                60..=79 if self.plan.is_deleting => self.delete(),
                 60..=79 => self.network_fault(),
                 80..=91 => self.node_fault(),
                 _ => self.client_fault(),
@@ -166,8 +261,7 @@ impl Run<'_> {
     }
 
     fn pass_until(&mut self, end: Instant) {
-        while self.world.next_due().is_some_and(|due| due <= end) {
-            self.world.step();
+        while self.world.step_until(end) {
             self.oracle.look(&mut self.world, &mut self.timeline);
             if !self.oracle.violations.is_empty() {
                 return;
@@ -186,6 +280,7 @@ impl Run<'_> {
             (Some(lock), 4..=6) => self.release(client, lock),
             (None, 0..=6) if !self.oracle.is_acquiring(client) => self.acquire(client, true),
             (_, 7) => self.cancel(client),
+            (Some(lock), 8) => self.release_at_the_last_moment(client, lock),
             (_, _) => {}
         }
         self.oracle.look(&mut self.world, &mut self.timeline);
@@ -198,18 +293,24 @@ impl Run<'_> {
         let resources: Vec<Vec<u8>> =
             self.plan.resources.iter().map(|name| name.clone().into_bytes()).collect();
         let entropy = self.world.entropy();
-        let mut request = if resources.len() > 1 && self.dice.chance(50) {
-            redlock_core::AcquireRequest::all(resources, entropy)
-        } else {
-            let index = self.dice.index(resources.len());
-            let name = resources.into_iter().nth(index).unwrap_or_default();
-            redlock_core::AcquireRequest::new(name, entropy)
-        };
+        let mut wanted = resources;
+        if wanted.len() > 1 && self.dice.chance(50) {
+            let index = self.dice.index(wanted.len());
+            wanted = vec![wanted.swap_remove(index)];
+        }
+        let mut request = redlock_core::AcquireRequest::all(wanted.clone(), entropy);
+        if self.plan.is_fenced && self.dice.chance(85) {
+            request = request.fenced();
+        }
         if with_options {
             ttl = Duration::from_millis(self.dice.between(30, 600));
             wait = ttl.mul_f64(self.dice.below(300) as f64 / 100.0);
             if self.dice.chance(40) {
-                request = request.auto_renew(ttl.mul_f64(1.0 + self.dice.below(500) as f64 / 100.0));
+                let most = if self.plan.size == Size::Small { 200 } else { 500 };
+                request = request.auto_renew(ttl.mul_f64(1.0 + self.dice.below(most) as f64 / 100.0));
+            }
+            if self.dice.chance(2) {
+                ttl = Duration::from_millis(2);
             }
             if self.dice.chance(10) {
                 request = request.attempts(u32::try_from(self.dice.between(1, 4)).unwrap_or(1));
@@ -220,12 +321,12 @@ impl Run<'_> {
         self.timeline
             .note(self.world.now(), Lane::Client(client), || format!("acquire ttl {ttl:?} wait {wait:?}"));
         if let Some(operation) = self.world.acquire(client, request.ttl(ttl).wait(wait)) {
-            self.oracle.asked(client, operation, Asked::Acquire, until);
+            self.oracle.acquires(client, operation, wanted, until);
         }
     }
 
     fn extend(&mut self, client: usize, lock: redlock_core::LockId) {
-        let ttl = Duration::from_millis(self.dice.between(20, 800));
+        let ttl = Duration::from_millis(if self.dice.chance(2) { 1 } else { self.dice.between(20, 800) });
         let until = self.world.local_now(client).saturating_add(self.plan.node_timeout);
         self.timeline.note(self.world.now(), Lane::Client(client), || format!("extend {lock:?} to {ttl:?}"));
         match self.world.with_client(client, |engine, now| engine.extend(lock, ttl, now)) {
@@ -235,6 +336,9 @@ impl Run<'_> {
             }
             Some(Err(redlock_core::ExtendRefused::Because(redlock_core::ExtendErrorKind::BeyondMaxHold))) => {
                 self.oracle.coverage.hit("R16 beyond max_hold");
+            }
+            Some(Err(redlock_core::ExtendRefused::Because(redlock_core::ExtendErrorKind::Invalid(_)))) => {
+                self.oracle.coverage.hit("R12 invalid");
             }
             Some(Err(_)) | None => {}
         }
@@ -254,6 +358,16 @@ impl Run<'_> {
         }
     }
 
+    fn release_at_the_last_moment(&mut self, client: usize, lock: redlock_core::LockId) {
+        let Some(view) = self.world.client(client).and_then(|engine| engine.lock(lock)) else { return };
+        let left = view.deadline().saturating_duration_since(self.world.local_now(client));
+        let early = Duration::from_micros(self.dice.below(3_000));
+        self.pass(left.saturating_sub(early));
+        if self.oracle.held(client) == Some(lock) {
+            self.release(client, lock);
+        }
+    }
+
     fn cancel(&mut self, client: usize) {
         if let Some(operation) = self.oracle.pending(client) {
             self.timeline.note(self.world.now(), Lane::Client(client), || format!("cancel {operation:?}"));
@@ -266,7 +380,10 @@ impl Run<'_> {
         let index = self.dice.index(self.plan.nodes);
         let node = NodeId::new(u8::try_from(index).unwrap_or(0));
         let mut link = self.world.with_network(|network, _| network.link(client, node).clone());
-        let what = self.dice.below(9);
+        let what = self.dice.below(11);
+        if what >= 9 {
+            return self.slow_network(client);
+        }
         let bytes = self.dice.index(200);
         self.timeline.note(self.world.now(), Lane::Node(index), || {
             format!("network fault {what} with client {client}")
@@ -295,27 +412,48 @@ impl Run<'_> {
         });
     }
 
+    /// All packets of a client take so long that an attempt may run out of validity.
+    fn slow_network(&mut self, client: usize) {
+        let latency = self.plan.ttl.mul_f64(self.dice.between(5, 70) as f64 / 100.0);
+        self.timeline
+            .note(self.world.now(), Lane::Client(client), || format!("packets take {latency:?} each way"));
+        self.change_links(client, |link| link.latency = latency);
+    }
+
+    fn change_links(&mut self, client: usize, change: impl Fn(&mut Link)) {
+        for node in 0..self.plan.nodes {
+            let node = NodeId::new(u8::try_from(node).unwrap_or(0));
+            self.world.with_network(|network, now| {
+                let mut link = network.link(client, node).clone();
+                change(&mut link);
+                network.set_link(client, node, link, now);
+            });
+        }
+    }
+
     fn node_fault(&mut self) {
         let index = self.dice.index(self.plan.nodes);
         let span = self.plan.ttl.mul_f64(self.dice.below(200) as f64 / 100.0);
-        let what = self.dice.below(8);
+        let what = self.dice.below(10);
         self.timeline.note(self.world.now(), Lane::Node(index), || format!("node fault {what}, {span:?}"));
-        let (breakage, is_deleting) = (self.plan.breakage, self.plan.is_deleting);
-        let resources = self.plan.resources.clone();
-        let condition = match self.dice.below(4) {
+        let (breakage, is_guarded) = (self.plan.breakage, self.plan.is_guarded);
+        if breakage == Some(Breakage::CountersBehind) && what < 8 {
+            return self.forget_all_and_set_clocks_back();
+        }
+        let condition = match self.dice.below(10) {
             0 => Some(Condition::Oom),
             1 => Some(Condition::Loading),
             2 => Some(Condition::Misconf),
+            3 => Some(Condition::Noreplicas),
+            4 => Some(Condition::Busy),
+            5..=7 => Some(Condition::Readonly),
+            8 => Some(Condition::MaxClients),
             _ => None,
         };
         self.world.with_server(index, |server, now| match (breakage, what) {
-            (Some(Breakage::Forgetting), 0..=5) => server.restart(Memory::Lose, now),
-            (Some(Breakage::ClockJumps), 0..=5) => server.jump_clock(600, now),
-            _ if is_deleting => {
-                for resource in resources {
-                    server.remove(resource.as_bytes(), now);
-                }
-            }
+            (Some(Breakage::Forgetting), 0..=7) => server.restart(Memory::Lose, now),
+            (Some(Breakage::ClockJumps), 0..=7) => server.jump_clock(600, now),
+            (_, 0 | 5) if is_guarded => server.restart(Memory::Lose, now),
             (_, 0) => server.restart(Memory::Keep, now),
             (_, 1) => server.stop(),
             (_, 2) => server.start(now),
@@ -323,9 +461,43 @@ impl Run<'_> {
             (_, 4) => server.kill_sessions(),
             // A clock that goes back keeps keys for longer: a nuisance, no danger.
             (_, 5) => server.jump_clock(-50, now),
-            (_, 6) => server.set_condition(condition),
+            (_, 6..=8) => server.set_condition(condition),
             _ => server.fail_next("SET", "ERR planted"),
         });
+    }
+
+    /// The exception to the rule that fences grow.
+    fn forget_all_and_set_clocks_back(&mut self) {
+        for node in 0..self.plan.nodes {
+            self.world.with_server(node, |server, now| {
+                server.jump_clock(-UP_FOR / 2, now);
+                server.restart(Memory::Lose, now);
+            });
+        }
+    }
+
+    /// Somebody deletes keys by hand, on one node or everywhere; perhaps just before the owner gives them up.
+    fn delete(&mut self) {
+        let nodes = if self.dice.chance(60) {
+            0..self.plan.nodes
+        } else {
+            let node = self.dice.index(self.plan.nodes);
+            node..node + 1
+        };
+        self.timeline
+            .note(self.world.now(), Lane::World, || format!("all keys of nodes {nodes:?} are deleted"));
+        for node in nodes {
+            for resource in &self.plan.resources {
+                self.world.with_server(node, |server, now| server.remove(resource.as_bytes(), now));
+            }
+        }
+        let client = self.dice.index(self.plan.clients);
+        if self.dice.chance(50)
+            && !self.world.is_paused(client)
+            && let Some(lock) = self.oracle.held(client)
+        {
+            self.release(client, lock);
+        }
     }
 
     fn client_fault(&mut self) {
@@ -363,15 +535,11 @@ impl Run<'_> {
             });
         }
         for client in 0..self.plan.clients {
-            for node in 0..self.plan.nodes {
-                let node = NodeId::new(u8::try_from(node).unwrap_or(0));
-                self.world.with_network(|network, now| {
-                    let mut link = network.link(client, node).clone();
-                    (link.to_server, link.to_client, link.connects) =
-                        (Flow::Open, Flow::Open, Connects::Normal);
-                    network.set_link(client, node, link, now);
-                });
-            }
+            let latency = self.plan.latency;
+            self.change_links(client, |link| {
+                (link.to_server, link.to_client, link.connects) = (Flow::Open, Flow::Open, Connects::Normal);
+                link.latency = latency;
+            });
             if self.world.is_paused(client) {
                 self.world.resume_client(client);
             }

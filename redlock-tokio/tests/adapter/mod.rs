@@ -1,4 +1,10 @@
 //! This adapter, as the suite wants it.
+#![allow(
+    unreachable_pub,
+    unused_imports,
+    clippy::unwrap_used,
+    reason = "of tests, of which each needs a part"
+)]
 
 #[path = "../../../redlock-blocking/tests/suite/facade.rs"]
 mod facade;

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use redlock_core::sim::Dialect;
 
 use crate::exit::{self, Exit};
+use crate::inspect::args::{CheckArgs, StatusArgs, UnlockArgs};
 use crate::{durations, out};
 
 /// Distributed locks over independent Redis or Valkey nodes, from the shell
@@ -22,7 +23,9 @@ use crate::{durations, out};
 Try it without any server:
   redlock demo
   redlock nodes                  (prints the line to paste in another terminal)
-  redlock run my-job -- ./job.sh",
+  redlock run my-job -- ./job.sh
+Before locks are trusted to your own servers:
+  redlock check                  (are they fit for locks, and what to do about it)",
     disable_help_subcommand = true
 )]
 pub(crate) struct Cli {
@@ -33,6 +36,9 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Status(StatusArgs),
+    Check(CheckArgs),
+    Unlock(UnlockArgs),
     Nodes(NodesArgs),
     Demo(DemoArgs),
 }
@@ -58,7 +64,8 @@ pub(crate) struct RunArgs {
     /// commas; that is the better place for passwords, which others can see in a command line.
     #[arg(long = "node", value_name = "URL")]
     pub(crate) nodes: Vec<String>,
-    /// How long the lock outlives this process at most, should it die [default: 10s, or --max-hold if shorter]
+    /// How long the lock outlives this process at most, should it die [default: 10s, or what --max-hold
+    /// or --restart-guard allow]
     #[arg(long, value_name = "D", value_parser = durations::parse)]
     pub(crate) ttl: Option<Duration>,
     /// How long to wait for the lock, from the start; 0 is one try, `forever` has no end
@@ -67,6 +74,18 @@ pub(crate) struct RunArgs {
     /// Give up the lock after so long, and stop CMD before that [default: no limit]
     #[arg(long, value_name = "D", value_parser = durations::parse)]
     pub(crate) max_hold: Option<Duration>,
+    /// Get a fencing token with the lock, and hand it to CMD in REDLOCK_FENCE
+    ///
+    /// A number that grows from grant to grant, for CMD to pass on with each write: a store that refuses what comes with a
+    /// smaller number than it has seen is safe from a CMD that was stopped for so long that its lock ran out.
+    #[arg(long)]
+    pub(crate) fenced: bool,
+    /// Keep nodes that restarted without their memory from voting until locks of up to D have expired [default: off]
+    ///
+    /// A node that forgot who holds the lock could let a second owner in. D is the longest ttl that anybody uses with these
+    /// nodes; a longer --ttl is refused. Not needed where nodes write every command to disk (appendfsync always).
+    #[arg(long, value_name = "D", value_parser = durations::parse)]
+    pub(crate) restart_guard: Option<Duration>,
     /// The name that operators see at the servers
     #[arg(long, value_name = "N")]
     pub(crate) client_name: Option<String>,
@@ -94,10 +113,12 @@ Examples:
   redlock run --wait 0 report -- ./report.sh         skip it if running
   redlock run --wait forever deploy -- make deploy   queue
   redlock run --max-hold 1h backup -- ./backup.sh    an hour at most
+  redlock run --fenced ledger -- sh -c './post --fence \"$REDLOCK_FENCE\"'
 
 Environment:
   REDLOCK_NODES      the nodes, where --node is not given
   REDLOCK_RESOURCE   set for CMD: the RESOURCE
+  REDLOCK_FENCE      set for CMD with --fenced: the fencing token, a number
 
 Exit codes:
   CMD's own; 128 + the number of the signal if CMD died by one
@@ -258,6 +279,10 @@ mod tests {
             "redlock nodes --port 65536",
             "redlock nodes --dialect mysql",
             "redlock demo --seconds 1000",
+            "redlock status",
+            "redlock check job",
+            "redlock check --sampling forever",
+            "redlock unlock",
         ] {
             assert_eq!(parse_words(line).unwrap_err(), Exit(exit::USAGE), "{line}");
         }

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+/// What was asked was not confirmed, and nothing was done.
+pub(crate) const NOT_CONFIRMED: u8 = 1;
 /// The command line makes no sense (`EX_USAGE`).
 pub(crate) const USAGE: u8 = 64;
 /// No quorum of nodes could be reached (`EX_UNAVAILABLE`).

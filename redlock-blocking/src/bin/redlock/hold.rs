@@ -1,6 +1,7 @@
 //! The time between the grant and the end: the command runs, the lock is watched, signals are passed on.
 
 use core::time::Duration;
+use std::ffi::OsStr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
 use redlock_blocking::{Guard, Instant, LostReason, ReleaseOutcome};
@@ -66,8 +67,10 @@ impl<'p> Hold<'p> {
         self.guard.on_expiring(move |expiring| drop(to.send(Note::Expiring(expiring.deadline))));
         let to = sender.clone();
         self.guard.on_lost(move |_| drop(to.send(Note::Lost)));
+        let fence = self.guard.fence().map(|fence| fence.to_string());
+        let fence = fence.as_ref().map(|fence| ("REDLOCK_FENCE", OsStr::new(fence)));
         let environment = [("REDLOCK_RESOURCE", self.plan.args.resource.as_os_str())];
-        let mut child = match Child::start(&self.plan.args.command, environment) {
+        let mut child = match Child::start(&self.plan.args.command, environment.into_iter().chain(fence)) {
             Ok(child) => child,
             Err(error) => {
                 let exit = start_failure(&self.plan.args.command, &error);

@@ -11,6 +11,7 @@ mod demo;
 mod durations;
 mod exit;
 mod hold;
+mod inspect;
 mod ladder;
 mod nodes;
 mod out;
@@ -29,6 +30,9 @@ fn main() -> ExitCode {
     }
     match args::parse(std::env::args_os()) {
         Ok(Command::Run(args)) => run::run(args),
+        Ok(Command::Status(args)) => inspect::status::run(&args).into(),
+        Ok(Command::Check(args)) => inspect::check::run(&args).into(),
+        Ok(Command::Unlock(args)) => inspect::unlock::run(&args).into(),
         Ok(Command::Nodes(args)) => nodes::run(&args).into(),
         Ok(Command::Demo(args)) => demo::run(&args),
         Err(exit) => exit.into(),

@@ -23,6 +23,20 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
+/// A question on standard error; what is typed after it.
+pub(crate) fn ask(question: impl fmt::Display) -> String {
+    drop(io::stderr().lock().write_all(format!("redlock: {question} ").as_bytes()));
+    let mut answer = String::new();
+    // Without an answer, or one that is no text, nothing was confirmed.
+    let _length = io::stdin().read_line(&mut answer);
+    answer
+}
+
+/// Whether somebody can be asked: there is a terminal to type on, and one to read the question from.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Whether standard output is a terminal, where lines can be drawn anew.
 pub(crate) fn is_screen() -> bool {
     io::stdout().is_terminal()

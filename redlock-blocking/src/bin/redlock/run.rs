@@ -66,7 +66,9 @@ impl Plan {
 
     fn new(args: RunArgs) -> Result<Self, String> {
         let nodes = if args.nodes.is_empty() { nodes_from_environment()? } else { nodes_from(&args.nodes)? };
-        let ttl = args.ttl.unwrap_or_else(|| Config::DEFAULT_TTL.min(args.max_hold.unwrap_or(Duration::MAX)));
+        let most = |limit: Option<Duration>| limit.unwrap_or(Duration::MAX);
+        let usual = || Config::DEFAULT_TTL.min(most(args.max_hold)).min(most(args.restart_guard));
+        let ttl = args.ttl.unwrap_or_else(usual);
         if let Some(max_hold) = args.max_hold.filter(|max_hold| *max_hold < ttl) {
             return Err(format!(
                 "--max-hold {max_hold:?} is below the ttl of {ttl:?}; raise it, or lower --ttl"
@@ -86,6 +88,9 @@ impl Plan {
         }
         if let Some(prefix) = &self.args.key_prefix {
             builder = builder.key_prefix(prefix.as_bytes());
+        }
+        if let Some(max_ttl) = self.args.restart_guard {
+            builder = builder.restart_guard(max_ttl);
         }
         if let Some(timeout) = self.args.node_timeout {
             builder = builder.node_timeout(timeout);
@@ -135,9 +140,10 @@ fn acquire(plan: &Plan, start: Instant, notes: &Sender<Note>) {
         wait => wait.saturating_sub(clock::now().saturating_duration_since(start)),
     };
     let max_hold = plan.args.max_hold.unwrap_or(Duration::MAX);
-    let acquired =
-        redlock.acquire(plan.args.resource.as_bytes()).ttl(plan.ttl).wait(wait).auto_renew(max_hold).lock();
-    drop(notes.send(match acquired {
+    let acquire =
+        redlock.acquire(plan.args.resource.as_bytes()).ttl(plan.ttl).wait(wait).auto_renew(max_hold);
+    let acquire = if plan.args.fenced { acquire.fenced() } else { acquire };
+    drop(notes.send(match acquire.lock() {
         Ok(guard) => Note::Acquired(guard),
         Err(error) => Note::Failed(error.into()),
     }));
@@ -191,11 +197,11 @@ fn tell_what_is_waited_for(plan: &Plan, is_connected: bool) {
     }
 }
 
-fn nodes_from(urls: &[String]) -> Result<Vec<Address>, String> {
+pub(crate) fn nodes_from(urls: &[String]) -> Result<Vec<Address>, String> {
     urls.iter().map(|url| Address::parse(url).map_err(|error| format!("--node: {error}"))).collect()
 }
 
-fn nodes_from_environment() -> Result<Vec<Address>, String> {
+pub(crate) fn nodes_from_environment() -> Result<Vec<Address>, String> {
     let list = std::env::var(NODES)
         .ok()
         .filter(|list| !list.trim().is_empty())

@@ -11,7 +11,11 @@ pub(crate) fn told_grant(resource: &str, guard: &Guard, start: Instant) {
     let votes = guard.votes();
     let granted = votes.iter().filter(|vote| matches!(vote.vote, NodeVote::Confirmed { .. })).count();
     let took = clock::now().saturating_duration_since(start);
-    out::say(format_args!("acquired {resource} on {granted} of {} nodes after {took:.1?}", votes.len()));
+    let fence = guard.fence().map_or_else(String::new, |fence| format!(" with fence {fence}"));
+    out::say(format_args!(
+        "acquired {resource} on {granted} of {} nodes after {took:.1?}{fence}",
+        votes.len()
+    ));
 }
 
 /// What goes wrong with nodes and renewals from now on, until the client is closed.
@@ -47,6 +51,17 @@ fn line(event: &Event, address: impl Fn(redlock_blocking::NodeId) -> String) -> 
         Event::NodeDown { node, fault } => Some(format!("{}: {fault}", address(*node))),
         Event::NodeUp { node } => Some(format!("{} is ready", address(*node))),
         Event::NodeRestarted { node } => Some(format!("{} was restarted", address(*node))),
+        Event::NodeQuarantined { node, left } => {
+            Some(format!("{} was started recently and gives no vote for {left:.1?} yet", address(*node)))
+        }
+        Event::QuarantineOver { node } => Some(format!("{} votes again", address(*node))),
+        Event::ClockStepped { node, by, is_forward } => {
+            let way = if *is_forward { "forward" } else { "back" };
+            Some(format!(
+                "the clock of {} was set {way} by {by:.1?}: locks there end too early or late",
+                address(*node)
+            ))
+        }
         _ => None,
     }
 }

@@ -98,6 +98,7 @@ impl Claim {
         let Some(state) = self.node_mut(node) else { return };
         state.cleanup = match answer {
             Answer::Yes => Cleanup::Done(ReleaseResult::Deleted),
+            Answer::No if state.unheard => Cleanup::Done(ReleaseResult::Gone),
             Answer::No => Cleanup::Done(ReleaseResult::NotOurs),
             Answer::NotApplied | Answer::Ambiguous | Answer::Counters { .. } => {
                 Cleanup::Done(ReleaseResult::Nothing)
@@ -117,7 +118,7 @@ impl Claim {
             match state.cleanup {
                 Cleanup::Done(ReleaseResult::Deleted) => answers.deleted += 1,
                 Cleanup::Done(ReleaseResult::NotOurs) => answers.not_ours += 1,
-                Cleanup::Done(ReleaseResult::Nothing) | Cleanup::Idle => {}
+                Cleanup::Done(ReleaseResult::Gone | ReleaseResult::Nothing) | Cleanup::Idle => {}
                 Cleanup::Queued | Cleanup::Sent => answers.pending += 1,
                 Cleanup::Owed => answers.pending += u8::from(state.reach != super::Reach::Down),
             }
@@ -134,8 +135,11 @@ impl Claim {
     fn gone_by(&self, now: Instant) -> Instant {
         let longest = self.longest_ttl.saturating_add(EXPIRY_RESOLUTION);
         let unsure = |state: &&NodeState| {
-            !matches!(state.cleanup, Cleanup::Done(ReleaseResult::Deleted | ReleaseResult::NotOurs))
-                && state.touched
+            let is_sure = matches!(
+                state.cleanup,
+                Cleanup::Done(ReleaseResult::Deleted | ReleaseResult::Gone | ReleaseResult::NotOurs)
+            );
+            !is_sure && state.touched
         };
         let since =
             |state: &NodeState| if state.doubt || state.is_waiting() { now } else { state.last_answer };

@@ -245,6 +245,8 @@ struct NodeState {
     touched: bool,
     /// A connection broke with a SET, repair or extension of ours unanswered: it may run at any later time.
     doubt: bool,
+    /// A connection broke with a release unanswered: that one may have deleted the key, so that the next finds nothing.
+    unheard: bool,
     /// Its latest answer is that the token is not there, and no repair was granted since.
     gone: bool,
     /// When it last answered a SET, repair or extension.
@@ -338,6 +340,7 @@ impl Claim {
             void: false,
             touched: false,
             doubt: false,
+            unheard: false,
             gone: false,
             last_answer: now,
             support: Support::default(),
@@ -445,6 +448,7 @@ impl Claim {
             state.raise = RaiseState::None;
         }
         if matches!(state.cleanup, Cleanup::Queued | Cleanup::Sent) {
+            state.unheard |= state.cleanup == Cleanup::Sent;
             state.cleanup = Cleanup::Owed;
         }
         match self.phase {
@@ -610,6 +614,12 @@ impl Claim {
     #[must_use]
     pub const fn fence(&self) -> Option<u64> {
         self.fence
+    }
+
+    /// Whether its vote on the attempt does not count, whatever it is: it was quarantined when it was asked (R25).
+    #[must_use]
+    pub fn is_muted(&self, node: NodeId) -> bool {
+        self.node(node).is_some_and(|state| state.muted)
     }
 
     /// Whether the node's latest answer is that the token is not there.

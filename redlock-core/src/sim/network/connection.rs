@@ -99,12 +99,14 @@ impl Pipe {
             }
             Flow::Open => {}
         }
-        let (Packet::Bytes(mut bytes), Some(room)) = (packet.clone(), self.cut_after) else {
-            return Some((packet, false));
-        };
-        let is_cut = bytes.len() >= room;
-        bytes.truncate(room);
-        self.cut_after = (!is_cut).then(|| room.saturating_sub(bytes.len()));
-        Some((Packet::Bytes(bytes), is_cut))
+        match (packet, self.cut_after) {
+            (Packet::Bytes(mut bytes), Some(room)) => {
+                let is_cut = bytes.len() >= room;
+                bytes.truncate(room);
+                self.cut_after = (!is_cut).then(|| room.saturating_sub(bytes.len()));
+                Some((Packet::Bytes(bytes), is_cut))
+            }
+            (packet, _) => Some((packet, false)),
+        }
     }
 }

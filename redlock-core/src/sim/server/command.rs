@@ -243,15 +243,17 @@ static COMMANDS: &[Command] = &[
     Command::new("ping", -1, connection::ping),
     Command::new("echo", 2, connection::echo).any_time(Busy::Refused),
     Command::new("client|setname", 3, connection::client_setname).any_time(Busy::RunsOnValkey9),
-    Command::new("client|getname", 2, connection::client_getname).any_time(Busy::Refused),
-    Command::new("client|id", 2, connection::client_id).any_time(Busy::Refused),
+    Command::new("client|getname", 2, connection::client_getname).any_time(Busy::RunsOnValkey9),
+    Command::new("client|id", 2, connection::client_id).any_time(Busy::RunsOnValkey9),
     Command::new("client|setinfo", 4, connection::client_setinfo)
         .any_time(Busy::RunsOnValkey9)
         .only(not_redis_7),
-    Command::new("client|no-evict", 3, connection::client_switch).any_time(Busy::Refused),
-    Command::new("client|no-touch", 3, connection::client_switch).any_time(Busy::Refused).only(not_redis_7),
+    Command::new("client|no-evict", 3, connection::client_switch).any_time(Busy::RunsOnValkey9),
+    Command::new("client|no-touch", 3, connection::client_switch)
+        .any_time(Busy::RunsOnValkey9)
+        .only(not_redis_7),
     Command::new("client|tracking", -3, connection::client_tracking).any_time(Busy::Refused),
-    Command::new("client|caching", 3, connection::client_caching).any_time(Busy::Refused),
+    Command::new("client|caching", 3, connection::client_caching).any_time(Busy::RunsOnValkey9),
     Command::new("client|kill", -3, connection::client_kill).any_time(Busy::Refused),
     // Server
     Command::new("info", -1, admin::info).any_time(Busy::Refused),

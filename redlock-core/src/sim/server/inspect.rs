@@ -1,5 +1,6 @@
 //! Looking into a node, and changing its data behind its clients' backs.
 
+use crate::wire::command::COUNTER_SUFFIX;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -67,6 +68,17 @@ impl Server {
 
     /// So many requests at least are in the [log](Self::log).
     pub const LOG_LIMIT: usize = log::LIMIT;
+
+    /// Keeps no [log](Self::log) from now on, or one again: a search through many runs is faster without.
+    pub const fn keep_log(&mut self, is_kept: bool) {
+        self.log.keep(is_kept);
+    }
+
+    /// Whether there is a key that never runs out, which no lock client leaves behind; fence counters aside.
+    #[must_use]
+    pub fn has_key_without_expiry(&self) -> bool {
+        self.core.store.has_lasting(0, COUNTER_SUFFIX)
+    }
 
     fn put_value(&mut self, key: &[u8], value: Value, ttl: Option<Duration>, now: Instant) {
         let now_ms = self.clock.millis(now);

@@ -35,10 +35,25 @@ impl LogEntry {
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Log(Vec<LogEntry>);
+#[derive(Debug)]
+pub(super) struct Log {
+    entries: Vec<LogEntry>,
+    is_kept: bool,
+}
 
 impl Log {
+    pub(super) const fn new() -> Self {
+        Self { entries: Vec::new(), is_kept: true }
+    }
+
+    pub(super) const fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
+    pub(super) const fn keep(&mut self, is_kept: bool) {
+        self.is_kept = is_kept;
+    }
+
     pub(super) fn push(
         &mut self,
         at: Instant,
@@ -50,14 +65,14 @@ impl Log {
         reply.truncate(REPLY_LIMIT);
         reply.shrink_to_fit();
         // Half at a time, so that dropping the oldest costs little per entry.
-        if self.0.len() >= LIMIT.saturating_mul(2) {
-            self.0.drain(..LIMIT);
+        if self.entries.len() >= LIMIT.saturating_mul(2) {
+            self.entries.drain(..LIMIT);
         }
-        self.0.push(LogEntry { at, session, database, args: redacted(args), reply });
+        self.entries.push(LogEntry { at, session, database, args: redacted(args), reply });
     }
 
     pub(super) fn entries(&self) -> &[LogEntry] {
-        &self.0
+        &self.entries
     }
 }
 

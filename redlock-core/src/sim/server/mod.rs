@@ -22,6 +22,7 @@ mod store;
 mod tests;
 mod tracking;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString as _};
@@ -89,7 +90,8 @@ pub enum Memory {
 #[derive(Debug)]
 pub struct Server {
     core: Core,
-    sessions: BTreeMap<u64, Session>,
+    /// Boxed: each is taken out while its commands run.
+    sessions: BTreeMap<u64, Box<Session>>,
     next_session: u64,
     clock: WallClock,
     random: Random,
@@ -177,7 +179,7 @@ impl Server {
             pause: None,
             is_muted: false,
             failures: Vec::new(),
-            log: Log::default(),
+            log: Log::new(),
         }
     }
 
@@ -225,7 +227,7 @@ impl Server {
         self.next_session = self.next_session.saturating_add(1);
         if self.is_up {
             let user = self.core.users.default_is_open().then(|| DEFAULT_USER.into());
-            self.sessions.insert(id.0, Session::new(id.0, user));
+            self.sessions.insert(id.0, Box::new(Session::new(id.0, user)));
             match &mut self.pause {
                 Some(pause) => pause.waiting.push(Waiting::Open(id)),
                 None => self.greet(id),
@@ -246,7 +248,7 @@ impl Server {
     /// Takes what the server has to say to this client; empty if there is nothing.
     #[must_use]
     pub fn output(&mut self, session: SessionId) -> Vec<u8> {
-        self.sessions.get_mut(&session.0).map(Session::take_output).unwrap_or_default()
+        self.sessions.get_mut(&session.0).map(|session| session.take_output()).unwrap_or_default()
     }
 
     /// The sessions for which [`output`](Self::output) has something or which the server wants to close.
@@ -254,6 +256,11 @@ impl Server {
     pub fn pending(&self) -> Vec<SessionId> {
         let sessions = self.sessions.values();
         sessions.filter(|session| session.closing || session.has_output()).map(|s| SessionId(s.id)).collect()
+    }
+
+    /// Whether there is any such session.
+    pub(in crate::sim) fn is_pending(&self) -> bool {
+        self.sessions.values().any(|session| session.closing || session.has_output())
     }
 
     /// Whether the server has closed its side: nothing more will come, and what is sent is lost.
@@ -288,6 +295,9 @@ impl Server {
     pub fn next_event(&self) -> Option<Instant> {
         if let Some(pause) = &self.pause {
             return pause.until;
+        }
+        if !self.core.store.is_watched() {
+            return None;
         }
         let tracked = self.core.store.first_expiry(self.core.tracked.keys());
         let broadcasts =
@@ -350,8 +360,9 @@ impl Server {
             }
             .run()
         });
-        let said = reply_bytes(&reply, session);
-        self.log.push(now, SessionId(session.id), database, args, said);
+        if self.log.is_kept() {
+            self.log.push(now, SessionId(session.id), database, args, reply_bytes(&reply, session));
+        }
         session.say(&reply);
         // `CLIENT CACHING` speaks of the command behind it.
         if !args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"client")) {

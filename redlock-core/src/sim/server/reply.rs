@@ -3,6 +3,8 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
+use std::io::Write as _;
 
 /// One reply, before it is known in which protocol it goes out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,40 +68,43 @@ impl Reply {
                 out.extend(text.iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }));
                 out.extend_from_slice(b"\r\n");
             }
-            Self::Integer(number) => out.extend_from_slice(format!(":{number}\r\n").as_bytes()),
-            Self::Bulk(bytes) => encode_blob(b'$', b"", bytes, out),
+            Self::Integer(number) => header(':', *number, out),
+            Self::Bulk(bytes) => encode_blob('$', b"", bytes, out),
             Self::Null => out.extend_from_slice(match protocol {
                 Protocol::Resp2 => b"$-1\r\n",
                 Protocol::Resp3 => b"_\r\n",
             }),
             Self::Array(items) => {
-                out.extend_from_slice(format!("*{}\r\n", items.len()).as_bytes());
+                header('*', items.len(), out);
                 for item in items {
                     item.encode(protocol, out);
                 }
             }
             Self::Map(pairs) => {
-                let header = match protocol {
-                    Protocol::Resp2 => format!("*{}\r\n", pairs.len().saturating_mul(2)),
-                    Protocol::Resp3 => format!("%{}\r\n", pairs.len()),
-                };
-                out.extend_from_slice(header.as_bytes());
+                match protocol {
+                    Protocol::Resp2 => header('*', pairs.len().saturating_mul(2), out),
+                    Protocol::Resp3 => header('%', pairs.len(), out),
+                }
                 for (key, value) in pairs {
                     key.encode(protocol, out);
                     value.encode(protocol, out);
                 }
             }
             Self::Verbatim(bytes) => match protocol {
-                Protocol::Resp2 => encode_blob(b'$', b"", bytes, out),
-                Protocol::Resp3 => encode_blob(b'=', b"txt:", bytes, out),
+                Protocol::Resp2 => encode_blob('$', b"", bytes, out),
+                Protocol::Resp3 => encode_blob('=', b"txt:", bytes, out),
             },
         }
     }
 }
 
-fn encode_blob(kind: u8, prefix: &[u8], bytes: &[u8], out: &mut Vec<u8>) {
-    out.push(kind);
-    out.extend_from_slice(format!("{}\r\n", prefix.len().saturating_add(bytes.len())).as_bytes());
+fn header(kind: char, number: impl fmt::Display, out: &mut Vec<u8>) {
+    // Writing to a Vec cannot fail.
+    let _infallible = write!(out, "{kind}{number}\r\n");
+}
+
+fn encode_blob(kind: char, prefix: &[u8], bytes: &[u8], out: &mut Vec<u8>) {
+    header(kind, prefix.len().saturating_add(bytes.len()), out);
     out.extend_from_slice(prefix);
     out.extend_from_slice(bytes);
     out.extend_from_slice(b"\r\n");
@@ -111,9 +116,9 @@ pub(super) fn encode_invalidation(keys: Option<&[Vec<u8>]>, out: &mut Vec<u8>) {
     match keys {
         None => out.extend_from_slice(b"_\r\n"),
         Some(keys) => {
-            out.extend_from_slice(format!("*{}\r\n", keys.len()).as_bytes());
+            header('*', keys.len(), out);
             for key in keys {
-                encode_blob(b'$', b"", key, out);
+                encode_blob('$', b"", key, out);
             }
         }
     }

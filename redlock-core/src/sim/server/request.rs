@@ -90,28 +90,29 @@ impl RequestParser {
         self.buffer.get(self.at..).unwrap_or_default()
     }
 
-    /// The line up to the next `\r`, which is taken together with the byte behind it.
-    fn header(&mut self) -> Option<Vec<u8>> {
+    /// The number on the line up to the next `\r`, which is taken together with the byte behind it: `None` if it has not
+    /// come, `Some(None)` if it is no number.
+    fn header(&mut self) -> Option<Option<i64>> {
         let rest = self.rest();
         let length = rest.iter().position(|byte| *byte == b'\r')?;
         if rest.len() < length.saturating_add(2) {
             return None;
         }
-        let line = rest.get(1..length).unwrap_or_default().to_vec();
+        let number = parse_integer(rest.get(1..length).unwrap_or_default());
         self.at = self.at.saturating_add(length).saturating_add(2);
-        Some(line)
+        Some(number)
     }
 
     fn multibulk_header(&mut self, strictness: Strictness) -> Step {
         let waiting = self.rest().len();
-        let Some(line) = self.header() else {
+        let Some(number) = self.header() else {
             return if waiting > MAX_LINE {
                 broken("too big mbulk count string")
             } else {
                 Step::Done(Parsed::Incomplete)
             };
         };
-        match parse_integer(&line) {
+        match number {
             Some(count) if count <= i64::from(i32::MAX) => {
                 if count > MAX_UNAUTHENTICATED_ARGS && !strictness.authenticated {
                     return broken("unauthenticated multibulk length");
@@ -157,8 +158,8 @@ impl RequestParser {
         if first != b'$' {
             return Err(format!("expected '$', got '{}'", char::from(first)));
         }
-        let Some(line) = self.header() else { return Ok(None) };
-        match parse_integer(&line) {
+        let Some(number) = self.header() else { return Ok(None) };
+        match number {
             Some(length) if (0..=MAX_BULK).contains(&length) => {
                 if length > MAX_UNAUTHENTICATED_BULK && !strictness.authenticated {
                     return Err("unauthenticated bulk length".into());

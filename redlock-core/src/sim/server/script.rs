@@ -45,7 +45,9 @@ pub(super) fn eval(call: &mut Call<'_>) -> Reply {
     if let Some(error) = count_error(call) {
         return error;
     }
-    call.core.scripts.insert(sha1_hex(text), text.to_vec());
+    if !call.core.scripts.values().any(|known| known == text) {
+        call.core.scripts.insert(sha1_hex(text), text.to_vec());
+    }
     run(call, text)
 }
 

@@ -73,8 +73,8 @@ impl Session {
     }
 
     pub(super) fn flush_broadcast(&mut self) {
-        let keys: Vec<Vec<u8>> = mem::take(&mut self.broadcast).into_iter().collect();
-        if !keys.is_empty() {
+        if !self.broadcast.is_empty() {
+            let keys: Vec<Vec<u8>> = mem::take(&mut self.broadcast).into_iter().collect();
             self.push(Some(&keys));
         }
     }

@@ -49,6 +49,8 @@ pub(super) enum Touch {
 pub(super) struct Store {
     databases: [BTreeMap<Vec<u8>, Entry>; DATABASES],
     touches: Vec<Touch>,
+    /// Whether any client ever asked to be told of changes; nothing is noted before.
+    is_watched: bool,
 }
 
 impl Store {
@@ -66,7 +68,7 @@ impl Store {
     pub(super) fn set(&mut self, database: usize, key: &[u8], value: Value, expires_at: Option<i64>) {
         if let Some(entries) = self.databases.get_mut(database) {
             entries.insert(key.to_vec(), Entry { value, expires_at });
-            self.touches.push(Touch::Changed(key.to_vec()));
+            self.changed(key);
         }
     }
 
@@ -76,30 +78,32 @@ impl Store {
             return false;
         };
         entry.expires_at = expires_at;
-        self.touches.push(Touch::Changed(key.to_vec()));
+        self.changed(key);
         true
     }
 
     pub(super) fn remove(&mut self, database: usize, key: &[u8]) -> bool {
         let removed = self.databases.get_mut(database).and_then(|entries| entries.remove(key)).is_some();
         if removed {
-            self.touches.push(Touch::Changed(key.to_vec()));
+            self.changed(key);
         }
         removed
     }
 
     pub(super) fn clear(&mut self) {
         self.databases = Default::default();
-        self.touches.push(Touch::Flushed);
+        if self.is_watched {
+            self.touches.push(Touch::Flushed);
+        }
     }
 
     /// Removes everything that has run out, as the active expiry cycle does.
     pub(super) fn expire_all(&mut self, now_ms: i64) {
         for entries in &mut self.databases {
-            let touches = &mut self.touches;
+            let (touches, is_watched) = (&mut self.touches, self.is_watched);
             entries.retain(|key, entry| {
                 let past = is_past(entry.expires_at, now_ms);
-                if past {
+                if past && is_watched {
                     touches.push(Touch::Changed(key.clone()));
                 }
                 !past
@@ -126,6 +130,27 @@ impl Store {
 
     pub(super) fn note_read(&mut self, key: &[u8]) {
         self.touches.push(Touch::Read(key.to_vec()));
+    }
+
+    fn changed(&mut self, key: &[u8]) {
+        if self.is_watched {
+            self.touches.push(Touch::Changed(key.to_vec()));
+        }
+    }
+
+    /// A client wants to be told of changes.
+    pub(super) const fn watch(&mut self) {
+        self.is_watched = true;
+    }
+
+    pub(super) const fn is_watched(&self) -> bool {
+        self.is_watched
+    }
+
+    /// Whether a key of the database never runs out, those that end in `but` aside.
+    pub(super) fn has_lasting(&self, database: usize, but: &[u8]) -> bool {
+        let mut entries = self.databases.get(database).into_iter().flatten();
+        entries.any(|(key, entry)| entry.expires_at.is_none() && !key.ends_with(but))
     }
 
     pub(super) fn take_touches(&mut self) -> Vec<Touch> {

@@ -459,3 +459,26 @@ fn the_same_calls_give_the_same_bytes() {
     };
     assert!(run() == run());
 }
+
+#[test]
+fn a_key_without_an_expiry_is_told_from_no_key() {
+    let mut server = server();
+    let session = server.open(START);
+    ask(&mut server, session, "SET a v PX 100", START);
+    assert!(!server.has_key_without_expiry());
+    ask(&mut server, session, "SET b v", START);
+    assert!(server.has_key_without_expiry());
+    assert_eq!(server.pttl(b"b", START), None);
+}
+
+#[test]
+fn nothing_is_logged_while_no_log_is_kept() {
+    let mut server = server();
+    let session = server.open(START);
+    server.keep_log(false);
+    ask(&mut server, session, "PING", START);
+    assert_eq!(server.log().len(), 0);
+    server.keep_log(true);
+    ask(&mut server, session, "PING", START);
+    assert_eq!(server.log().len(), 1);
+}

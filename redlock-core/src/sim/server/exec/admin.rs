@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt::{self, Write as _};
 
 use super::Call;
 use crate::sim::server::condition::Condition;
@@ -27,62 +28,62 @@ fn section(call: &Call<'_>, name: &str) -> String {
     let condition = core.condition.as_ref();
     let is_replica = condition.is_some_and(Condition::is_replica);
     let is_cluster = condition.is_some_and(Condition::is_cluster);
-    let mut lines: Vec<(&str, String)> = Vec::new();
+    let mut text = format!("# {}\r\n", capitalized(name));
+    // Writing to a String cannot fail.
+    let mut line = |field: &str, value: &dyn fmt::Display| {
+        let _infallible = write!(text, "{field}:{value}\r\n");
+    };
     match name {
         "server" => {
             let mode = if is_cluster { "cluster" } else { "standalone" };
             let version = core.dialect.version();
             if core.dialect.is_valkey() {
                 // What Valkey says for the sake of clients that know Redis only.
-                lines.push(("redis_version", "7.2.4".into()));
-                lines.push(("server_name", "valkey".into()));
-                lines.push(("valkey_version", version.into()));
-                lines.push(("valkey_release_stage", "ga".into()));
-                lines.push(("server_mode", mode.into()));
+                line("redis_version", &"7.2.4");
+                line("server_name", &"valkey");
+                line("valkey_version", &version);
+                line("valkey_release_stage", &"ga");
+                line("server_mode", &mode);
             } else {
-                lines.push(("redis_version", version.into()));
-                lines.push(("redis_mode", mode.into()));
+                line("redis_version", &version);
+                line("redis_mode", &mode);
             }
             let uptime = call.now_ms.saturating_sub(core.started_ms).div_euclid(1_000);
-            lines.push(("process_id", "1".into()));
-            lines.push(("run_id", core.run_id.clone()));
-            lines.push(("tcp_port", "6379".into()));
-            lines.push(("server_time_usec", call.now_us.to_string()));
+            line("process_id", &"1");
+            line("run_id", &core.run_id);
+            line("tcp_port", &"6379");
+            line("server_time_usec", &call.now_us);
             // By the wall clock, so that it is negative after a jump back.
-            lines.push(("uptime_in_seconds", uptime.to_string()));
-            lines.push(("uptime_in_days", uptime.div_euclid(86_400).to_string()));
-            lines.push(("hz", "10".into()));
+            line("uptime_in_seconds", &uptime);
+            line("uptime_in_days", &uptime.div_euclid(86_400));
+            line("hz", &"10");
         }
         "memory" => {
-            lines.push(("maxmemory", core.config("maxmemory").into()));
-            lines.push(("maxmemory_policy", core.config("maxmemory-policy").into()));
+            line("maxmemory", &core.config("maxmemory"));
+            line("maxmemory_policy", &core.config("maxmemory-policy"));
         }
         "persistence" => {
-            let flag = |set: bool| if set { "1".into() } else { "0".into() };
-            lines.push(("loading", flag(condition == Some(&Condition::Loading))));
+            let flag = |set: bool| if set { "1" } else { "0" };
+            line("loading", &flag(condition == Some(&Condition::Loading)));
             let failed = condition == Some(&Condition::Misconf);
-            lines.push(("rdb_last_bgsave_status", if failed { "err".into() } else { "ok".into() }));
-            lines.push(("aof_enabled", flag(core.config("appendonly") == "yes")));
+            line("rdb_last_bgsave_status", &if failed { "err" } else { "ok" });
+            line("aof_enabled", &flag(core.config("appendonly") == "yes"));
         }
         "replication" => {
             if is_replica {
                 let up = condition == Some(&Condition::Readonly);
-                lines.push(("role", "slave".into()));
-                lines.push(("master_host", "127.0.0.1".into()));
-                lines.push(("master_port", "6379".into()));
-                lines.push(("master_link_status", if up { "up".into() } else { "down".into() }));
-                lines.push(("slave_read_only", "1".into()));
+                line("role", &"slave");
+                line("master_host", &"127.0.0.1");
+                line("master_port", &"6379");
+                line("master_link_status", &if up { "up" } else { "down" });
+                line("slave_read_only", &"1");
             } else {
-                lines.push(("role", "master".into()));
+                line("role", &"master");
             }
-            lines.push(("connected_slaves", "0".into()));
-            lines.push(("master_failover_state", "no-failover".into()));
+            line("connected_slaves", &"0");
+            line("master_failover_state", &"no-failover");
         }
-        _ => lines.push(("cluster_enabled", if is_cluster { "1".into() } else { "0".into() })),
-    }
-    let mut text = format!("# {}\r\n", capitalized(name));
-    for (field, value) in lines {
-        text.push_str(&format!("{field}:{value}\r\n"));
+        _ => line("cluster_enabled", if is_cluster { &"1" } else { &"0" }),
     }
     text
 }

@@ -271,6 +271,7 @@ pub(in super::super) fn client_tracking(call: &mut Call<'_>) -> Reply {
         (false, false, false) => Mode::All,
     };
     call.session.tracking = Some(Tracking { mode, no_loop });
+    call.core.store.watch();
     Reply::OK
 }
 
@@ -326,7 +327,7 @@ pub(in super::super) fn client_kill(call: &mut Call<'_>) -> Reply {
     }
     let mut killed = 0;
     let own = (!skip_me).then_some(&mut *call.session);
-    for session in call.peers.values_mut().chain(own) {
+    for session in call.peers.values_mut().map(|peer| &mut **peer).chain(own) {
         let fits = id.is_none_or(|id| id == session.id) && (user.is_none() || user == session.user);
         if fits && !session.closing {
             session.closing = true;

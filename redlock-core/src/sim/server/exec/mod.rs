@@ -4,6 +4,7 @@ pub(super) mod admin;
 pub(super) mod connection;
 pub(super) mod strings;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -23,7 +24,7 @@ pub(super) struct Call<'a> {
     pub(super) core: &'a mut Core,
     pub(super) session: &'a mut Session,
     /// All other sessions.
-    pub(super) peers: &'a mut BTreeMap<u64, Session>,
+    pub(super) peers: &'a mut BTreeMap<u64, Box<Session>>,
     pub(super) args: &'a [Vec<u8>],
     pub(super) now_ms: i64,
     pub(super) now_us: i64,

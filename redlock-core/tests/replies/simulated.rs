@@ -1,22 +1,13 @@
 //! The simulated node against replies of real servers, byte by byte.
 //!
-//! `data/sim_replies.tsv` has one line per situation and reply: who gave it, what was done before, and what was sent.
-
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::std_instead_of_alloc,
-    clippy::std_instead_of_core,
-    reason = "a test"
-)]
+//! `../data/sim_replies.tsv` has one line per situation and reply: who gave it, what was done before, and what was sent.
 
 use std::collections::BTreeMap;
 
 use redlock_core::Instant;
 use redlock_core::sim::{Condition, Dialect, Server, SessionId};
 
-const SERVERS: [(&str, Dialect); 4] = [
+pub(crate) const SERVERS: [(&str, Dialect); 4] = [
     ("R70", Dialect::Redis7),
     ("R86", Dialect::Redis84),
     ("V81", Dialect::Valkey81),
@@ -24,20 +15,20 @@ const SERVERS: [(&str, Dialect); 4] = [
 ];
 
 /// One line of the table.
-struct Row<'a> {
-    who: &'a str,
-    group: &'a str,
-    situation: &'a str,
-    setup: &'a str,
-    command: &'a str,
-    reply: &'a str,
-    closes: bool,
-    probe: &'a str,
-    probe_reply: &'a str,
+pub(crate) struct Row<'a> {
+    pub(crate) who: &'a str,
+    pub(crate) group: &'a str,
+    pub(crate) situation: &'a str,
+    pub(crate) setup: &'a str,
+    pub(crate) command: &'a str,
+    pub(crate) reply: &'a str,
+    pub(crate) closes: bool,
+    pub(crate) probe: &'a str,
+    pub(crate) probe_reply: &'a str,
 }
 
-fn rows() -> impl Iterator<Item = Row<'static>> {
-    include_str!("data/sim_replies.tsv").lines().filter(|line| !line.starts_with('#')).map(|line| {
+pub(crate) fn rows() -> impl Iterator<Item = Row<'static>> {
+    include_str!("../data/sim_replies.tsv").lines().filter(|line| !line.starts_with('#')).map(|line| {
         let columns: Vec<&str> = line.split('\t').collect();
         let [who, group, situation, setup, command, reply, closes, probe, probe_reply] = columns[..] else {
             panic!("not nine columns: {line}");
@@ -47,16 +38,16 @@ fn rows() -> impl Iterator<Item = Row<'static>> {
 }
 
 /// A node, the session that is looked at, and another client's.
-struct Bench {
-    server: Server,
-    now: Instant,
+pub(crate) struct Bench {
+    pub(crate) server: Server,
+    pub(crate) now: Instant,
     protocol: u8,
-    session: SessionId,
+    pub(crate) session: SessionId,
     other: SessionId,
 }
 
 impl Bench {
-    fn new(dialect: Dialect, protocol: u8) -> Self {
+    pub(crate) fn new(dialect: Dialect, protocol: u8) -> Self {
         let mut server = Server::new(dialect, 7);
         let now = Instant::from_secs(100);
         let other = server.open(now);
@@ -73,7 +64,7 @@ impl Bench {
         }
     }
 
-    fn ask(&mut self, command: &str) -> Vec<u8> {
+    pub(crate) fn ask(&mut self, command: &str) -> Vec<u8> {
         if let Some(raw) = command.strip_prefix("raw:") {
             self.server.receive(self.session, &unescape(raw), self.now);
         } else if command != "(push)" && command != "(connect)" {
@@ -84,7 +75,7 @@ impl Bench {
         self.server.output(self.session)
     }
 
-    fn prepare(&mut self, step: &str) {
+    pub(crate) fn prepare(&mut self, step: &str) {
         let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
         match word {
             "@list" => self.server.put_list(b"k", &[b"a"], None, self.now),
@@ -191,7 +182,7 @@ fn difference(row: &Row<'_>, dialect: Dialect, protocol: u8) -> Option<String> {
 }
 
 /// The words of a command as the table writes it, as a client sends them.
-fn multibulk(command: &str) -> Vec<u8> {
+pub(crate) fn multibulk(command: &str) -> Vec<u8> {
     let words = words(command);
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -202,7 +193,7 @@ fn multibulk(command: &str) -> Vec<u8> {
     bytes
 }
 
-fn words(command: &str) -> Vec<Vec<u8>> {
+pub(crate) fn words(command: &str) -> Vec<Vec<u8>> {
     let (mut words, mut word, mut quoted, mut any) = (Vec::new(), String::new(), false, false);
     let mut chars = command.chars();
     while let Some(char) = chars.next() {
@@ -234,7 +225,7 @@ fn words(command: &str) -> Vec<Vec<u8>> {
     words
 }
 
-fn unescape(text: &str) -> Vec<u8> {
+pub(crate) fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes().iter().copied();
     while let Some(byte) = rest.next() {

@@ -1,0 +1,125 @@
+//! B57: what the compiler says about wrong uses of this adapter: it warns about what is thrown away by mistake, and takes what
+//! is meant.
+//!
+//! An expectation that is not met is an error here: a function that expects a warning compiles only if it draws one. Hardly
+//! anything of this runs. That a released guard cannot be used is an example in the documentation of `Guard`.
+#![deny(unfulfilled_lint_expectations)]
+#![allow(dead_code, clippy::std_instead_of_core, reason = "a test of what compiles")]
+
+use redlock_blocking::{
+    Acquire, AcquireError, Builder, ExtendError, Guard, HoldError, LostReason, Redlock, ReleaseError,
+};
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The lock would be released at once.
+#[expect(unused_must_use, reason = "what is tested")]
+fn b57_a_guard_warns(redlock: &Redlock) -> Result<(), AcquireError> {
+    redlock.acquire("door").lock()?;
+    Ok(())
+}
+
+#[expect(unused_must_use, reason = "what is tested")]
+fn b57_a_handle_warns(guard: &Guard) {
+    guard.share();
+}
+
+#[expect(unused_must_use, reason = "what is tested")]
+fn b57_a_failed_acquire_warns(redlock: &Redlock) {
+    redlock.acquire("door").lock();
+}
+
+/// Nothing would be acquired.
+#[expect(unused_must_use, reason = "what is tested")]
+fn b57_an_acquire_without_lock_warns(redlock: &Redlock) {
+    redlock.acquire("door").ttl(SECOND);
+}
+
+/// The lock would be released without anyone asking whether it was still ours.
+#[expect(unused_must_use, reason = "what is tested")]
+fn b57_the_result_of_a_release_warns(guard: Guard) {
+    guard.release();
+}
+
+#[expect(unused_must_use, reason = "what is tested")]
+fn b57_the_result_of_an_extend_warns(guard: &Guard) {
+    guard.extend(SECOND);
+}
+
+#[expect(unused_must_use, reason = "what is tested")]
+fn b57_the_result_of_a_hold_warns(redlock: &Redlock) {
+    redlock.acquire("door").hold(|_| ());
+}
+
+/// Nobody would hear of the loss.
+#[expect(unused_must_use, reason = "what is tested")]
+fn b57_a_loss_signal_warns(guard: &Guard) {
+    guard.wait_lost(SECOND);
+}
+
+#[expect(unused_must_use, reason = "what is tested")]
+fn b57_a_loss_warns(guard: &Guard) {
+    guard.lost_reason();
+}
+
+#[expect(unused_must_use, reason = "what is tested")]
+fn b57_the_answer_to_is_held_warns(guard: &Guard) {
+    guard.is_held();
+}
+
+#[expect(unused_must_use, reason = "what is tested")]
+fn b57_a_client_that_is_not_made_warns(builder: Builder) {
+    builder.node("redis://localhost").connect();
+}
+
+/// In place: the same guard goes on.
+fn b57_extend_needs_no_new_guard(guard: &Guard) -> Result<bool, ExtendError> {
+    let until = guard.extend(SECOND)?;
+    Ok(guard.valid_until() == until)
+}
+
+/// A guard goes to another thread, and is released there.
+#[test]
+fn b57_a_guard_moves() {
+    fn moves<T: Send + 'static>(_: impl Fn(Redlock, Guard) -> T) {}
+    moves(|_, guard| guard);
+    moves(|_, guard| std::thread::spawn(move || guard.release()));
+    moves(|redlock, _| std::thread::spawn(move || redlock.acquire("door").lock()));
+}
+
+/// The right way draws no warning.
+#[deny(unused_must_use)]
+fn b57_nothing_is_thrown_away(redlock: &Redlock) -> Result<Option<LostReason>, Refused> {
+    let door: Acquire<'_> = redlock.acquire("door");
+    let guard = door.clone().lock()?;
+    let reason = guard.wait_lost(SECOND);
+    guard.release()?;
+    door.hold(|_| ())?;
+    redlock.close();
+    Ok(reason)
+}
+
+enum Refused {
+    Acquire,
+    Hold,
+    Release,
+}
+
+impl From<AcquireError> for Refused {
+    fn from(_: AcquireError) -> Self {
+        Self::Acquire
+    }
+}
+
+impl From<HoldError<()>> for Refused {
+    fn from(_: HoldError<()>) -> Self {
+        Self::Hold
+    }
+}
+
+impl From<ReleaseError> for Refused {
+    fn from(_: ReleaseError) -> Self {
+        Self::Release
+    }
+}
