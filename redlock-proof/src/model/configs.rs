@@ -414,15 +414,16 @@ pub fn deep_models() -> Vec<Model> {
     let mut any_time = outbox();
     any_time.clients[1].start_from = 0;
     let four = Model { clients: [GRANTS, GRANTS], starts: &[0, 1], ..fence() };
-    let four_forget = Model { clients: [GRANTS, GRANTS], forgets: 2, ..fence_forget() };
+    let broken_repair = Model {
+        clients: [HOLDER, GRANT],
+        breaks: [1, 0],
+        sometimes: &[Met::Repaired, Met::LateRepair, Met::LateRan, Met::CounterRestarted],
+        ..fence_repair()
+    };
     vec![
         four,
-        four_forget,
         Model { starts: &[0, 1], ..fence_late() },
-        Model { clients: [GRANT, GRANT], breaks: [2, 1], ..fence_late() },
-        Model { breaks: [1, 0], ..fence_repair() },
-        Model { clients: [HOLDER, GRANT], breaks: [1, 0], ..fence_repair() },
-        Model { horizon: 3, breaks: [1, 0], ..fence_clocks() },
+        broken_repair,
         Model { ended_at_once: false, ..connect() },
         Model { ended_at_once: false, ..attempts() },
         Model { horizon: 3, ..rivals() },

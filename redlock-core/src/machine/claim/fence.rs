@@ -14,6 +14,11 @@
 //! taken from, on that node alone, and make two owners' numbers meet. Taking the largest counter without the second step
 //! hands out one number twice as soon as the nodes' counters differ.
 //!
+//! In which order: a fence is larger than every one that was granted before its attempt started, and no two are the same,
+//! whatever happens to keys, replies and clocks (the model check's `Property::Fence`). Two attempts that overlap are in the
+//! order of their fences, not always of their grants: an attempt whose keys were gone early may be granted after another,
+//! with the smaller number. Where keys live as long as they should, it is the order of the grants too.
+//!
 //! Counters start from the node's clock, so one that a node forgot goes on above what it had, unless that clock is
 //! behind the last number: the assumption under which fences grow.
 
