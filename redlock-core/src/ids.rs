@@ -41,9 +41,12 @@ pub struct LockId(pub(crate) u64);
 /// A fencing token: a number that grows from grant to grant of a resource, so that the store which the lock protects can
 /// refuse a write that comes with a smaller one than it has seen.
 ///
+/// It is larger than every fence that was granted before its attempt started, and no two grants have the same; of two
+/// attempts that overlapped, one whose keys were gone early, by a wrong clock, may be granted last with the smaller one.
+///
 /// A majority of the nodes held it before the lock was granted. It grows for as long as no node both loses its counter
-/// (an emptied or replaced server) *and* restarts it from a clock that is behind the last number: a counter that is not
-/// there starts from its node's clock, in microseconds since 1970, which grants never catch up with.
+/// (an emptied or replaced server) *and* restarts it from a clock that is behind the last number, granted or about to be:
+/// a counter that is not there starts from its node's clock, in microseconds since 1970, which grants never catch up with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub(crate) u64);
 

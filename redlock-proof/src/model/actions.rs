@@ -3,6 +3,17 @@
 use super::state::{CLIENTS, NODES, State, Up, World};
 use redlock_core::machine::{Answer, Verb};
 
+/// What has happened to a server just before it executes a command: it could have happened earlier, but nobody knows before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Mishap {
+    /// The key is gone before its time: a clock was wrong.
+    pub(super) key: bool,
+    /// The counter is gone.
+    pub(super) counter: bool,
+    /// If the command starts a counter: from the model's `start`th number.
+    pub(super) start: u8,
+}
+
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
@@ -34,8 +45,7 @@ pub(super) enum Action {
     Execute {
         client: u8,
         node: u8,
-        /// The model's `choice`th number to start a counter from, if it has to be started.
-        choice: u8,
+        after: Mishap,
     },
     /// It answers that command with an error instead, the model's `choice`th.
     Fail {
@@ -67,12 +77,7 @@ pub(super) enum Action {
         client: u8,
         node: u8,
         dead: u8,
-        /// As of [`Execute`](Self::Execute).
-        choice: u8,
-    },
-    /// A key is gone before its time: a clock was wrong.
-    Expire {
-        server: u8,
+        after: Mishap,
     },
     /// The server loses its keys, and no connection.
     Forget {
@@ -100,10 +105,7 @@ pub(super) fn enabled(world: &World<'_>, state: &State, actions: &mut Vec<Action
         link_actions(world, state, client, node, actions);
     }
     for server in 0..NODES {
-        if model.expires && state.servers[server].key.is_some() {
-            actions.push(Action::Expire { server: small(server) });
-        }
-        let remembers = state.servers[server].key.is_some() || state.servers[server].counter.is_some();
+        let remembers = state.servers[server].key.is_some() && !model.expires;
         if remembers && model.forget_at[server] && state.forgets < model.forgets {
             actions.push(Action::Forget { server: small(server) });
         }
@@ -127,9 +129,19 @@ fn user_actions(world: &World<'_>, state: &State, client: usize, actions: &mut V
     let now = state.now();
     let name = small(client);
     let live = state.slots[client].iter().filter_map(|slot| world.view(slot)).find(|view| !view.ended);
-    let in_time = plan.start_from <= state.time && state.time <= plan.start_until;
+    let waits = plan.start_after_extend && state.done[1 - client].extends == 0;
+    let in_time = plan.start_from <= state.time && state.time <= plan.start_until && !waits;
     match live {
         None if done.attempts < plan.attempts && in_time => actions.push(Action::Start { client: name }),
+        Some(view) if model.expires => {
+            if done.attempts < plan.attempts && in_time {
+                actions.push(Action::Start { client: name });
+            }
+            if !view.attempting && done.extends < plan.extends_at_most {
+                let choices = 0..small(plan.extends.len());
+                actions.extend(choices.map(|choice| Action::Extend { client: name, choice }));
+            }
+        }
         Some(view) if view.attempting && plan.abandons => actions.push(Action::Abandon { client: name }),
         Some(view) if view.believes(now) => {
             if done.extends < plan.extends_at_most && state.time <= plan.extend_until {
@@ -158,8 +170,8 @@ fn link_actions(world: &World<'_>, state: &State, client: usize, node: usize, ac
         actions.push(Action::HandOut { client: end, node: at });
     }
     if let Some(command) = link.sent.first() {
-        let choices = 0..world.starts(state, client, node, command);
-        actions.extend(choices.map(|choice| Action::Execute { client: end, node: at, choice }));
+        let ways = world.ways(state, client, node, command);
+        actions.extend(ways.map(|after| Action::Execute { client: end, node: at, after }));
         if command.verb != Verb::Release && state.errors < model.errors_at_most {
             for (choice, answer) in model.errors.iter().enumerate() {
                 let extends = matches!(command.verb, Verb::Extend { .. });
@@ -192,13 +204,7 @@ fn link_actions(world: &World<'_>, state: &State, client: usize, node: usize, ac
         Up::Down => actions.push(Action::Reconnect { client: end, node: at }),
     }
     for (dead, commands) in link.late.iter().enumerate() {
-        let starts = commands.first().map_or(0, |command| world.starts(state, client, node, command));
-        let choices = 0..starts;
-        actions.extend(choices.map(|choice| Action::RunLate {
-            client: end,
-            node: at,
-            dead: small(dead),
-            choice,
-        }));
+        let ways = commands.iter().take(1).flat_map(|first| world.ways(state, client, node, first));
+        actions.extend(ways.map(|after| Action::RunLate { client: end, node: at, dead: small(dead), after }));
     }
 }

@@ -24,6 +24,8 @@ pub struct Plan {
     pub(super) attempts: u8,
     pub(super) start_from: u8,
     pub(super) start_until: u8,
+    /// Not before the other has asked for an extension.
+    pub(super) start_after_extend: bool,
     pub(super) abandons: bool,
     pub(super) releases: bool,
     /// The ttls that it may extend to.
@@ -40,6 +42,7 @@ impl Plan {
         attempts: 0,
         start_from: 0,
         start_until: 0,
+        start_after_extend: false,
         abandons: false,
         releases: false,
         extends: &[],
@@ -181,6 +184,12 @@ impl Model {
         Self { clients: [Plan::NOTHING; 2], ..self }
     }
 
+    /// The same model with no fault in it.
+    #[must_use]
+    pub fn sound(self) -> Self {
+        Self { fault: None, ..self }
+    }
+
     /// The same model, with states that differ by names alone taken for different ones: many more of them.
     #[must_use]
     pub fn without_renaming(self) -> Self {
@@ -249,10 +258,14 @@ impl Model {
 #[must_use]
 pub fn models() -> Vec<Model> {
     vec![
+        fence_repair(),
         restart(),
         extend(),
         renewal(),
         one_node(),
+        fence(),
+        fence_late(),
+        fence_forget(),
         rivals(),
         repair(),
         shorter(),
@@ -260,8 +273,125 @@ pub fn models() -> Vec<Model> {
         amnesia(),
         outbox(),
         attempts(),
+        fence_clocks(),
         connect(),
     ]
+}
+
+/// What the fenced models have in common. A tick never comes: keys are gone at any moment instead.
+pub(super) const FENCED: Model = Model {
+    horizon: 0,
+    fenced: true,
+    starts: &[0, 1],
+    expires: true,
+    forget_at: ALL,
+    checks_support: false,
+    ..Model::NOTHING
+};
+/// One attempt, which may be given up, or whose lock may end, as soon as another is made.
+pub(super) const GRANT: Plan = Plan { attempts: 1, abandons: true, releases: true, ..Plan::NOTHING };
+/// Two of them.
+pub(super) const GRANTS: Plan = Plan { attempts: 2, ..GRANT };
+
+/// Fenced attempts after one another: keys that are gone at any moment, and counters that differ.
+fn fence() -> Model {
+    Model {
+        name: "fence",
+        clients: [GRANTS, GRANT],
+        starts: &[0, 1, 2],
+        sometimes: &[
+            Met::Granted,
+            Met::GrantedAgain,
+            Met::AttemptLost,
+            Met::Agreed,
+            Met::Raised,
+            Met::RaiseRefused,
+            Met::Beyond,
+            Met::Overtaken,
+            Met::BothHold,
+        ],
+        ..FENCED
+    }
+}
+
+/// The same with connections that break: SETs and raises that come late, or twice.
+fn fence_late() -> Model {
+    Model {
+        name: "fence-late",
+        clients: [GRANTS, GRANT],
+        breaks: [1, 0],
+        starts: &[0],
+        sometimes: &[
+            Met::GrantedAgain,
+            Met::Agreed,
+            Met::Raised,
+            Met::RaiseRefused,
+            Met::Beyond,
+            Met::Overtaken,
+            Met::LateRan,
+        ],
+        ..FENCED
+    }
+}
+
+/// Two nodes forget their counters, or one twice, and start them again from a clock that is not behind what they were.
+fn fence_forget() -> Model {
+    Model {
+        name: "fence-forget",
+        clients: [GRANTS, GRANT],
+        forgets: 2,
+        starts: &[0],
+        starts_again: &[Start::Own, Start::Ahead],
+        sometimes: &[
+            Met::GrantedAgain,
+            Met::Agreed,
+            Met::Raised,
+            Met::RaiseRefused,
+            Met::Beyond,
+            Met::Overtaken,
+            Met::CounterRestarted,
+        ],
+        ..FENCED
+    }
+}
+
+/// One attempt, and an extension after which a node may have to be repaired.
+pub(super) const HOLDER: Plan = Plan { extends: &[3], extends_at_most: 1, ..GRANT };
+
+/// Repairs of nodes that forgot their keys, after the holder has lost the lock too.
+fn fence_repair() -> Model {
+    Model {
+        name: "fence-repair",
+        clients: [HOLDER, Plan { start_after_extend: true, ..GRANTS }],
+        forgets: 1,
+        starts: &[0],
+        starts_again: &[Start::Own, Start::Ahead],
+        sometimes: &[
+            Met::GrantedAgain,
+            Met::Extended,
+            Met::Repaired,
+            Met::RepairRefused,
+            Met::LateRepair,
+            Met::CounterRestarted,
+        ],
+        ..FENCED
+    }
+}
+
+/// With clocks that are right fences grow in the order in which they are granted, and a fenced lock is a lock.
+fn fence_clocks() -> Model {
+    let plan = Plan { releases: true, ..RIVAL };
+    Model {
+        name: "fence-clocks",
+        clients: [Plan { start_until: 0, ..plan }, plan],
+        ttl: 2,
+        horizon: 2,
+        starts: &[0, 1],
+        expires: false,
+        checks_support: true,
+        sometimes: &[Met::Granted, Met::Raised, Met::HandedOver],
+        ..FENCED
+    }
 }
 
 /// Larger bounds: minutes, and some gigabytes.
@@ -283,7 +413,17 @@ pub fn deep_models() -> Vec<Model> {
     later_repair.clients[0].extends_at_most = 1;
     let mut any_time = outbox();
     any_time.clients[1].start_from = 0;
+    let four = Model { clients: [GRANTS, GRANTS], starts: &[0, 1], ..fence() };
+    let broken_repair = Model {
+        clients: [HOLDER, GRANT],
+        breaks: [1, 0],
+        sometimes: &[Met::Repaired, Met::LateRepair, Met::LateRan, Met::CounterRestarted],
+        ..fence_repair()
+    };
     vec![
+        four,
+        Model { starts: &[0, 1], ..fence_late() },
+        broken_repair,
         Model { ended_at_once: false, ..connect() },
         Model { ended_at_once: false, ..attempts() },
         Model { horizon: 3, ..rivals() },

@@ -3,10 +3,10 @@
 //! They are planted in the harness: in what is told to the claims, and where commands and answers go. The shipped code is
 //! the same in all models.
 
-use super::configs::{ALL, HandOut, Model, Plan, RIVAL};
+use super::configs::{ALL, FENCED, GRANT, GRANTS, HOLDER, HandOut, Model, Plan, RIVAL, Start};
 use super::properties::Property;
 
-/// A fault.
+/// A fault; of some of them the code is innocent: what is assumed of nodes and clocks does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Every attempt of a client has the same token (against R8).
@@ -43,6 +43,10 @@ pub enum Fault {
     FenceMoves,
     /// A node that granted with a counter beyond the fence is taken for one that holds it (against §5, 3).
     BeyondCounted,
+    /// A node lost its counter, and its clock is behind: the documented exception (§5).
+    ClockBehind,
+    /// The same, with a clock that has reached every fence that was granted, but not one that is about to be.
+    ClockBehindNamed,
 }
 
 /// A fault, and the smallest model in which it is looked for.
@@ -93,7 +97,10 @@ fn models() -> Vec<(Fault, Property, Model)> {
         checks_support: false,
         ..tries.clone()
     };
-    vec![
+    let restarts =
+        Model { clients: [attempt, attempt], restarts: 1, restart_at: ALL, excuses: false, ..tries.clone() };
+    let mut all = fence_faults();
+    all.extend([
         (
             Fault::OneToken,
             Property::Exclusion,
@@ -132,10 +139,25 @@ fn models() -> Vec<(Fault, Property, Model)> {
                 ..shorter
             },
         ),
-        (
-            Fault::QuarantineIgnored,
-            Property::Exclusion,
-            Model { clients: [attempt, attempt], restarts: 1, restart_at: ALL, quarantine: true, ..tries },
-        ),
+        (Fault::QuarantineIgnored, Property::Exclusion, Model { quarantine: true, ..restarts.clone() }),
+        (Fault::Unguarded, Property::Exclusion, restarts),
+    ]);
+    all
+}
+
+fn fence_faults() -> Vec<(Fault, Property, Model)> {
+    let two = Model { name: "fault", clients: [GRANT, GRANT], ..FENCED };
+    let forgets = Model { starts: &[0], forgets: 1, forget_at: ALL, ..two.clone() };
+    let behind = |starts_again| Model { starts_again, starts: &[0, 1], ..forgets.clone() };
+    let repairs = Model { clients: [HOLDER, Plan { start_after_extend: true, ..GRANTS }], ..forgets.clone() };
+    vec![
+        (Fault::RaisedBlindly, Property::Fence, two.clone()),
+        (Fault::FenceNotHeld, Property::Fence, two.clone()),
+        (Fault::BeyondCounted, Property::Fence, two.clone()),
+        (Fault::FenceMoves, Property::Fence, Model { starts: &[0, 1, 2], ..two }),
+        (Fault::CounterFromZero, Property::Fence, forgets.clone()),
+        (Fault::RepairPutsFence, Property::Fence, repairs),
+        (Fault::ClockBehind, Property::Fence, behind(&[Start::Behind])),
+        (Fault::ClockBehindNamed, Property::Fence, behind(&[Start::Granted])),
     ]
 }

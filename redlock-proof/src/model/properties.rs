@@ -123,7 +123,7 @@ pub enum Met {
     BothHold,
     /// A counter that was forgotten starts again.
     CounterRestarted,
-    /// A dead connection repairs a key.
+    /// A repair is executed after a later fence was granted.
     LateRepair,
 }
 

@@ -159,8 +159,6 @@ pub(super) struct Server {
     pub(super) quarantined_until: u8,
     /// The key's counter, if it has one.
     pub(super) counter: Option<u8>,
-    /// What the counter was when it was forgotten.
-    pub(super) had: Option<u8>,
 }
 
 /// What one client has done of what it may do.
@@ -436,6 +434,10 @@ impl<'m> World<'m> {
     /// The claim that a slot refers to, if it has one.
     pub(super) fn view(&self, slot: &Slot) -> Option<&View> {
         self.views.get((slot.claim as usize).wrapping_sub(1))
+    }
+
+    pub(super) fn token_of(&self, client: usize, attempt: u8) -> u8 {
+        token(client, if self.model.is_one_token() { 0 } else { attempt })
     }
 
     pub(super) fn link(&self, state: &State, client: usize, node: usize) -> &Link {

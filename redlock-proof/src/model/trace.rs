@@ -1,6 +1,6 @@
 //! A way to a violation, in words.
 
-use super::actions::Action;
+use super::actions::{Action, Mishap};
 use super::configs::Model;
 use super::properties::Violation;
 use super::state::{CLIENTS, Command, FORGOTTEN, NOBODY, NODES, State, World};
@@ -72,7 +72,8 @@ fn beliefs(world: &World<'_>, state: &State) -> String {
             Some(key) if key.token == NOBODY => " old".to_owned(),
             Some(key) => {
                 let (client, attempt) = if key.token < 8 { ("A", key.token) } else { ("B", key.token - 8) };
-                format!(" {client}{}..{}", attempt + 1, key.until)
+                let until = if world.model.expires { String::new() } else { format!("..{}", key.until) };
+                format!(" {client}{}{until}", attempt + 1)
             }
             None => " -".to_owned(),
         };
@@ -101,6 +102,15 @@ fn command(command: &Command) -> String {
     }
 }
 
+const fn mishap(after: Mishap) -> &'static str {
+    match (after.key, after.counter) {
+        (false, false) => "",
+        (true, false) => ", its key gone early,",
+        (false, true) => ", its counter gone,",
+        (true, true) => ", its key and its counter gone,",
+    }
+}
+
 fn describe(world: &World<'_>, state: &State, action: Action) -> String {
     let link = |client: u8, node: u8| world.link(state, client.into(), node.into());
     let first = |commands: &[Command]| commands.first().map(command).unwrap_or_default();
@@ -119,8 +129,8 @@ fn describe(world: &World<'_>, state: &State, action: Action) -> String {
         Action::HandOut { client, node } => {
             format!("{} hands out to n{node}: {}", name(client), first(&link(client, node).outbox))
         }
-        Action::Execute { client, node, .. } => {
-            format!("n{node} executes {} {}", name(client), first(&link(client, node).sent))
+        Action::Execute { client, node, after } => {
+            format!("n{node}{} executes {} {}", mishap(after), name(client), first(&link(client, node).sent))
         }
         Action::Fail { client, node, choice } => {
             let answer = world.model.errors[usize::from(choice)];
@@ -135,11 +145,10 @@ fn describe(world: &World<'_>, state: &State, action: Action) -> String {
         Action::Break { client, node, .. } => format!("the connection of {} to n{node} breaks", name(client)),
         Action::GiveUp { client, node } => format!("{} cannot connect to n{node}", name(client)),
         Action::Reconnect { client, node } => format!("{} has a new connection to n{node}", name(client)),
-        Action::RunLate { client, node, dead, .. } => {
+        Action::RunLate { client, node, dead, after } => {
             let late = link(client, node).late.get(usize::from(dead)).map(Vec::as_slice).unwrap_or_default();
-            format!("n{node} executes, late, {} {}", name(client), first(late))
+            format!("n{node}{} executes, late, {} {}", mishap(after), name(client), first(late))
         }
-        Action::Expire { server } => format!("the key of server {server} is gone before its time"),
         Action::Forget { server } => format!("server {server} forgets its keys"),
         Action::Restart { server } => format!("server {server} restarts and has forgotten its keys"),
     }

@@ -3,8 +3,9 @@
 //! Every grant of a node comes with its keys' counters, which the same script has just counted up.
 //!
 //! 1. Once a quorum has granted, the *fence* is the largest counter among the granting nodes. It does not move again.
-//! 2. A node *holds* the fence if all its counters are there, by themselves or since they were raised. Where a quorum
-//!    does at once, that was one round trip.
+//! 2. A node *holds* the fence if all its counters are exactly there, by themselves or since they were raised. Where a
+//!    quorum does at once, that was one round trip. A late grant with a counter *beyond* the fence does not hold it:
+//!    somebody else may have counted there meanwhile, and hold the same number on the other nodes.
 //! 3. Else the counters that are behind are raised, on a node only if its keys are still ours; the lock is granted when
 //!    a quorum holds the fence, within the attempt's time.
 //!
@@ -12,6 +13,11 @@
 //! there. Why only while the keys are ours: a raise that comes late would lift a counter that a later owner's fence was
 //! taken from, on that node alone, and make two owners' numbers meet. Taking the largest counter without the second step
 //! hands out one number twice as soon as the nodes' counters differ.
+//!
+//! In which order: a fence is larger than every one that was granted before its attempt started, and no two are the same,
+//! whatever happens to keys, replies and clocks (the model check's `Property::Fence`). Two attempts that overlap are in the
+//! order of their fences, not always of their grants: an attempt whose keys were gone early may be granted after another,
+//! with the smaller number. Where keys live as long as they should, it is the order of the grants too.
 //!
 //! Counters start from the node's clock, so one that a node forgot goes on above what it had, unless that clock is
 //! behind the last number: the assumption under which fences grow.
@@ -23,14 +29,16 @@ use crate::time::Instant;
 use alloc::vec::Vec;
 
 impl NodeState {
-    /// Whether its counters are known to be at the fence, or beyond it.
+    /// Whether its counters are known to be at the fence.
     fn holds(&self, fence: u64) -> bool {
-        self.raise == RaiseState::Done || self.counter.is_some_and(|counter| counter >= fence)
+        self.raise == RaiseState::Done || (self.counter == Some(fence) && self.highest == fence)
     }
 
     /// Its vote on the second step; `None` while it may still come to hold the fence.
     pub(super) fn fence_vote(&self, fence: u64) -> Option<Vote> {
         match self.vote() {
+            // The key is its attempt's, the number is of a later one.
+            Some(Vote::Granted) if self.highest > fence => Some(Vote::Refused),
             Some(Vote::Granted) if !self.holds(fence) => match self.raise {
                 RaiseState::None if self.reach.is_out() => Some(Vote::Failed),
                 // It is raised (again) once its connection stands.
@@ -66,7 +74,8 @@ impl Claim {
         let Some(fence) = self.fence.filter(|_| !matches!(self.phase, Phase::Ended(_))) else { return };
         for node in self.node_ids() {
             let Some(state) = self.node_mut(node) else { continue };
-            let behind = state.set == SetState::Granted && !state.void && !state.gone && !state.holds(fence);
+            let granted = state.set == SetState::Granted && !state.void && !state.gone;
+            let behind = granted && state.highest <= fence && !state.holds(fence);
             if state.raise == RaiseState::None && behind && state.reach.is_ready() {
                 state.raise = RaiseState::Queued;
                 state.queued += 1;

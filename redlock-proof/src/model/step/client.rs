@@ -57,6 +57,13 @@ impl Step<'_, '_> {
 
     pub(super) fn start(&mut self, client: usize) {
         let attempt = usize::from(self.state.done[client].attempts);
+        if self.world.model.expires
+            && let Some(before) = self.live(client)
+        {
+            // The end of a claim matters to nothing but the next: it may as well come just before.
+            self.input(client, before, Input::Abandon);
+            self.state.slots[client][before] = Slot::default();
+        }
         self.state.done[client].attempts += 1;
         let reach = core::array::from_fn(|node| self.reach(self.peek(client, node).up));
         let reaction = self.world.start(client, reach, self.state.now());

@@ -4,6 +4,7 @@
 //! a counter is made.
 
 use super::Step;
+use crate::model::actions::{Mishap, small};
 use crate::model::configs::{Model, Start};
 use crate::model::faults::Fault;
 use crate::model::properties::Met;
@@ -11,30 +12,50 @@ use crate::model::state::{CLIENTS, Command, NODES, Server, State, World, is_free
 use redlock_core::machine::{Answer, Verb};
 
 impl World<'_> {
-    /// How many numbers a counter may start from if the server executes the command: 1 where none starts.
-    pub(in crate::model) fn starts(
+    /// What may have happened to the server before it executes the command, and what a counter may start from then.
+    ///
+    /// Keys and counters that are gone are looked at only where the command finds out: it is the same to have lost them
+    /// later, or not at all, everywhere else.
+    pub(in crate::model) fn ways(
         &self,
         state: &State,
         client: usize,
         node: usize,
         command: &Command,
-    ) -> u8 {
+    ) -> impl Iterator<Item = Mishap> {
         let model = self.model;
-        let server = &state.servers[model.server_of(node)];
-        if !model.fenced || server.counter.is_some() || !runs(model, server, client, command) {
-            return 1;
-        }
-        match (model.fault, server.had) {
-            (Some(Fault::CounterFromZero), Some(_)) => 1,
-            (Some(Fault::RepairPutsFence), Some(_)) if matches!(command.verb, Verb::Repair { .. }) => 1,
-            (_, Some(_)) => crate::model::actions::small(model.starts_again.len()),
-            (_, None) => crate::model::actions::small(model.starts.len()),
-        }
+        let server = state.servers[model.server_of(node)];
+        let token = self.token_of(client, command.attempt);
+        let tells = server.key.is_some_and(|key| match command.verb {
+            Verb::Set => true,
+            Verb::Repair { .. } => key.token != token,
+            Verb::Raise { .. } | Verb::Extend { .. } => key.token == token,
+            Verb::Release => false,
+        });
+        let forgets = model.expires && state.forgets < model.forgets && server.counter.is_some();
+        let starts = [(false, false), (true, false), (false, true), (true, true)].map(|(key, counter)| {
+            let after = Server { key: server.key.filter(|_| !key), ..server };
+            let counts = model.fenced && runs(model, &after, token, command);
+            let starts = match (counts, counter, server.counter) {
+                _ if (key && !(tells && model.expires)) || (counter && !(counts && forgets)) => 0,
+                (true, true, _) => match model.fault {
+                    Some(Fault::CounterFromZero) => 1,
+                    Some(Fault::RepairPutsFence) if matches!(command.verb, Verb::Repair { .. }) => 1,
+                    Some(_) | None => small(model.starts_again.len()),
+                },
+                (true, false, None) => small(model.starts.len()),
+                (true, false, Some(_)) | (false, ..) => 1,
+            };
+            (key, counter, starts)
+        });
+        starts
+            .into_iter()
+            .flat_map(|(key, counter, starts)| (0..starts).map(move |start| Mishap { key, counter, start }))
     }
 
     /// The largest number anywhere: of a counter, of a fence that was granted, or of one that is named.
     fn largest_number(&self, state: &State) -> u8 {
-        let counters = state.servers.iter().flat_map(|server| [server.counter, server.had]).flatten();
+        let counters = state.servers.iter().filter_map(|server| server.counter);
         let named = state.slots.iter().flatten().filter_map(|slot| self.view(slot)?.fence).map(number);
         let links = (0..CLIENTS).flat_map(|client| (0..NODES).map(move |node| (client, node)));
         let sent = links.flat_map(|(client, node)| self.link(state, client, node).to_run()).map(|command| {
@@ -50,8 +71,7 @@ impl World<'_> {
 }
 
 /// Whether the script gets beyond its look at the key.
-fn runs(model: &Model, server: &Server, client: usize, command: &Command) -> bool {
-    let token = crate::model::state::token(client, command.attempt);
+fn runs(model: &Model, server: &Server, token: u8, command: &Command) -> bool {
     match command.verb {
         Verb::Set => server.key.is_none(),
         Verb::Raise { .. } if model.fault == Some(Fault::RaisedBlindly) => true,
@@ -74,30 +94,21 @@ impl Step<'_, '_> {
         node: usize,
         command: Command,
         late: bool,
-        choice: u8,
+        after: Mishap,
     ) -> Answer {
         let at = self.world.model.server_of(node);
-        if !runs(self.world.model, &self.state.servers[at], client, &command) {
+        let token = self.token_of(client, command.attempt);
+        if !runs(self.world.model, &self.state.servers[at], token, &command) {
             return Answer::No;
         }
-        let mut counter = self.counter(at, command, choice);
-        let ttl = match command.verb {
-            Verb::Set => {
-                counter += 1;
-                Some(self.world.model.set_ttl())
-            }
-            Verb::Raise { fence } => {
-                counter = counter.max(number(fence));
-                None
-            }
-            Verb::Repair { ttl } => {
-                counter = counter.max(number(command.fence));
-                Some(ttl)
-            }
-            Verb::Extend { .. } | Verb::Release => None,
+        let counter = self.counter(at, command, after);
+        let (counter, ttl) = match command.verb {
+            Verb::Set => (counter + 1, Some(self.world.model.set_ttl())),
+            Verb::Repair { ttl } => (counter.max(number(command.fence)), Some(ttl)),
+            Verb::Raise { fence } => (counter.max(number(fence)), None),
+            Verb::Extend { .. } | Verb::Release => (counter, None),
         };
         self.state.servers[at].counter = Some(counter);
-        self.state.servers[at].had = None;
         if let (Some(ttl), None) = (ttl, self.state.servers[at].key) {
             self.set(client, node, command.attempt, ttl, late);
         }
@@ -108,23 +119,25 @@ impl Step<'_, '_> {
     }
 
     /// The counter, started if it is not there.
-    fn counter(&mut self, server: usize, command: Command, choice: u8) -> u8 {
+    fn counter(&mut self, server: usize, command: Command, after: Mishap) -> u8 {
         let model = self.world.model;
-        let Server { counter, had, .. } = self.state.servers[server];
-        if let Some(counter) = counter {
+        let start = usize::from(after.start);
+        let Some(counter) = self.state.servers[server].counter else { return model.starts[start] };
+        if !after.counter {
             return counter;
         }
-        let Some(had) = had else { return model.starts[usize::from(choice)] };
+        self.state.forgets += 1;
         self.met(Met::CounterRestarted);
-        if self.fault(Fault::CounterFromZero) {
-            return 0;
+        match model.fault {
+            Some(Fault::CounterFromZero) => return 0,
+            Some(Fault::RepairPutsFence) if matches!(command.verb, Verb::Repair { .. }) => {
+                return number(command.fence);
+            }
+            Some(_) | None => {}
         }
-        if self.fault(Fault::RepairPutsFence) && matches!(command.verb, Verb::Repair { .. }) {
-            return number(command.fence);
-        }
-        match model.starts_again[usize::from(choice)] {
-            Start::Own => had,
-            // What is on the links that this step has changed already is this command, taken off.
+        match model.starts_again[start] {
+            Start::Own => counter,
+            // What this step has taken off a link is this command.
             Start::Ahead => self.world.largest_number(&self.state),
             Start::Granted => self.state.fences[0],
             Start::Behind => 0,

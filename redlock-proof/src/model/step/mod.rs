@@ -5,7 +5,7 @@ mod counter;
 mod network;
 mod server;
 
-use super::actions::{Action, ends, small};
+use super::actions::{Action, Mishap, ends, small};
 use super::faults::Fault;
 use super::properties::{Met, Property, Violation, violated};
 use super::state::{
@@ -128,10 +128,10 @@ impl Step<'_, '_> {
                 }
             }
             Action::HandOut { client, node } => self.hand_out(client.into(), node.into(), true),
-            Action::Execute { client, node, choice } => {
+            Action::Execute { client, node, after } => {
                 let (client, node) = (usize::from(client), usize::from(node));
                 let command = self.link(client, node).sent.remove(0);
-                let answer = self.run(client, node, command, false, choice);
+                let answer = self.run(client, node, command, false, after);
                 self.link(client, node).answers.push((command, answer));
             }
             Action::Fail { client, node, choice } => {
@@ -140,7 +140,7 @@ impl Step<'_, '_> {
                 let answer = self.world.model.errors[usize::from(choice)];
                 let command = self.link(client, node).sent.remove(0);
                 if answer == Answer::Ambiguous {
-                    self.run(client, node, command, false, 0);
+                    self.run(client, node, command, false, Mishap::default());
                 }
                 self.link(client, node).answers.push((command, answer));
             }
@@ -149,18 +149,21 @@ impl Step<'_, '_> {
                 self.state.done[usize::from(client)].breaks += 1;
                 let to = self.world.model.break_to[usize::from(choice)];
                 self.break_link(client.into(), node.into(), to, true);
+                if self.world.model.expires {
+                    // What is sent on the next connection may be executed at any later time: it may as well stand at once.
+                    self.reconnect(client.into(), node.into());
+                }
             }
             Action::GiveUp { client, node } => {
                 self.link(client.into(), node.into()).up = Up::Down;
                 self.all_of(client.into(), Input::ReachChanged(node_id(node.into()), Up::Down.reach()));
             }
             Action::Reconnect { client, node } => self.reconnect(client.into(), node.into()),
-            Action::RunLate { client, node, dead, choice } => {
+            Action::RunLate { client, node, dead, after } => {
                 let (client, node, dead) = (usize::from(client), usize::from(node), usize::from(dead));
                 let command = self.link(client, node).late[dead].remove(0);
-                self.run(client, node, command, true, choice);
+                self.run(client, node, command, true, after);
             }
-            Action::Expire { server } => self.state.servers[usize::from(server)].key = None,
             Action::Forget { server } => {
                 self.state.forgets += 1;
                 self.forget(server.into());
@@ -179,8 +182,11 @@ impl Step<'_, '_> {
     fn settle(&mut self) -> bool {
         for (client, node) in ends() {
             let link = self.peek(client, node);
-            if let Some((command, _)) = link.answers.first() {
-                let ended = self.has_ended(client, command);
+            if let Some((command, answer)) = link.answers.first() {
+                // No order of the refusals of an attempt that is undecided leads to another grant: it is lost only when
+                // it cannot be granted any more.
+                let early = *answer == Answer::No && self.is_attempting(client, command);
+                let ended = self.has_ended(client, command) || (self.world.model.expires && early);
                 if ended && self.is_forgotten(client, command) {
                     self.link(client, node).answers.remove(0);
                     return true;
@@ -223,6 +229,11 @@ impl Step<'_, '_> {
     fn has_ended(&self, client: usize, command: &Command) -> bool {
         let slot = self.state.slots[client].get(usize::from(command.attempt));
         slot.and_then(|slot| self.world.view(slot)).is_none_or(|view| view.ended)
+    }
+
+    fn is_attempting(&self, client: usize, command: &Command) -> bool {
+        let slot = self.state.slots[client].get(usize::from(command.attempt));
+        slot.and_then(|slot| self.world.view(slot)).is_some_and(|view| view.attempting)
     }
 
     /// Whether the claim is finished and forgotten.

@@ -1,16 +1,15 @@
 //! The servers: what they execute, keep and forget.
 
 use super::Step;
-use crate::model::actions::{ends, small};
-use crate::model::faults::Fault;
+use crate::model::actions::{Mishap, ends, small};
 use crate::model::properties::Met;
-use crate::model::state::{Command, Forgot, Key, Server, Up, is_of, token};
+use crate::model::state::{Command, Forgot, Key, Up, is_of, token};
 use core::time::Duration;
 use redlock_core::machine::{Answer, Verb};
 
 impl Step<'_, '_> {
     pub(super) fn token_of(&self, client: usize, attempt: u8) -> u8 {
-        token(client, if self.fault(Fault::OneToken) { 0 } else { attempt })
+        self.world.token_of(client, attempt)
     }
 
     pub(super) fn run(
@@ -19,20 +18,24 @@ impl Step<'_, '_> {
         node: usize,
         command: Command,
         late: bool,
-        choice: u8,
+        after: Mishap,
     ) -> Answer {
+        let server = self.world.model.server_of(node);
+        if after.key {
+            self.state.servers[server].key = None;
+        }
         let counts = matches!(command.verb, Verb::Set | Verb::Raise { .. } | Verb::Repair { .. });
         if self.world.model.fenced && counts {
-            let answer = self.run_fenced(client, node, command, late, choice);
+            let answer = self.run_fenced(client, node, command, late, after);
             if late && answer != Answer::No {
                 self.met(Met::LateRan);
-                if matches!(command.verb, Verb::Repair { .. }) {
-                    self.met(Met::LateRepair);
-                }
+            }
+            let overtaken = u64::from(self.state.fences[0]) > command.fence;
+            if matches!(command.verb, Verb::Repair { .. }) && answer != Answer::No && overtaken {
+                self.met(Met::LateRepair);
             }
             return answer;
         }
-        let server = self.world.model.server_of(node);
         let token = self.token_of(client, command.attempt);
         let key = self.state.servers[server].key;
         let mine = key.is_some_and(|key| key.token == token);
@@ -64,6 +67,10 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn until(&self, ttl: Duration) -> u16 {
+        if self.world.model.expires {
+            // It is there until it is gone.
+            return 0;
+        }
         let until = u128::from(self.state.now_ms()) + ttl.as_millis();
         u16::try_from(until).unwrap_or(u16::MAX)
     }
@@ -72,8 +79,7 @@ impl Step<'_, '_> {
         let server = self.world.model.server_of(node);
         let token = self.token_of(client, attempt);
         if self.world.model.expires {
-            // It is there until it is gone.
-            self.state.servers[server].key = Some(Key { token, until: 0, orphan: false });
+            self.state.servers[server].key = Some(Key { token, until: self.until(ttl), orphan: false });
             return true;
         }
         let view = self.world.view(&self.state.slots[client][usize::from(attempt)]);
@@ -99,9 +105,7 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn forget(&mut self, server: usize) {
-        let Server { key, counter, had, .. } = &mut self.state.servers[server];
-        *had = counter.take().or(*had);
-        let Some(key) = key.take().filter(|_| !self.world.model.expires) else { return };
+        let Some(key) = self.state.servers[server].key.take() else { return };
         let client = usize::from(!is_of(key.token, 0));
         let attempt = key.token - token(client, 0);
         self.state.servers[server].forgot = Some(Forgot { client: small(client), attempt, until: key.until });
