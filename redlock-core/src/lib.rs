@@ -4,6 +4,8 @@
 //! whoever drives a [`Client`] brings them. `redlock-tokio`, `redlock-async-std` and `redlock-blocking` are such drivers; a
 //! loop of your own is another, and a test under injected time a third.
 //!
+//! What the algorithm promises and what it does not, how to choose its numbers, and what else to use: the [`guide`].
+//!
 //! # By hand
 //!
 //! From nothing to a granted lock over three nodes, played by literal bytes:
@@ -49,6 +51,8 @@ mod client;
 mod config;
 mod error;
 mod event;
+#[doc = include_str!("../GUIDE.md")]
+pub mod guide {}
 #[cfg(feature = "std")]
 pub mod handoff;
 mod ids;
