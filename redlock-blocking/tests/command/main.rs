@@ -8,6 +8,7 @@
     reason = "tests: a panic is how they fail, and what they time is the command, not a lock"
 )]
 
+mod bench;
 mod check;
 mod check_servers;
 #[path = "../suite/cluster.rs"]

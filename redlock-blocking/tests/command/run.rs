@@ -348,3 +348,25 @@ fn r25_the_restart_guard_keeps_fresh_nodes_out_and_says_so() {
     let waited = outcome(fleet.run("--restart-guard 500ms --wait 20s job -- true"));
     assert_eq!(waited.code, Some(0), "{waited:?}");
 }
+
+#[test]
+fn completions_and_manual_pages_come_from_the_definition() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = outcome(redlock(&format!("completions {shell}")));
+        assert_eq!((script.code, script.stderr.as_str()), (Some(0), ""), "{shell}");
+        for word in ["unlock", "max-hold", "fenced"] {
+            assert!(script.stdout.contains(word), "{shell}: {word}");
+        }
+    }
+    let directory = std::env::temp_dir().join(format!("redlock-man-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let mut command = redlock("man");
+    command.arg(&directory);
+    assert_eq!(outcome(command).code, Some(0));
+    let page = std::fs::read_to_string(directory.join("redlock-run.1")).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert!(page.contains(".TH") && page.contains("REDLOCK_FENCE"), "{page}");
+    let nowhere = outcome(redlock("man /nowhere/at/all"));
+    assert_eq!(nowhere.code, Some(69), "{nowhere:?}");
+    assert_eq!(outcome(redlock("completions tcsh")).code, Some(64));
+}

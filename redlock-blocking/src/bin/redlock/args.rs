@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use redlock_core::sim::Dialect;
 
 use crate::exit::{self, Exit};
-use crate::inspect::args::{CheckArgs, StatusArgs, UnlockArgs};
+use crate::inspect::args::{CheckArgs, NodeOptions, StatusArgs, UnlockArgs};
 use crate::{durations, out};
 
 /// Distributed locks over independent Redis or Valkey nodes, from the shell
@@ -40,7 +40,10 @@ pub(crate) enum Command {
     Check(CheckArgs),
     Unlock(UnlockArgs),
     Nodes(NodesArgs),
+    Bench(BenchArgs),
     Demo(DemoArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 /// Hold a lock while a command runs
@@ -201,6 +204,71 @@ pub(crate) struct DemoArgs {
     /// few nodes that they are a majority. Below 3 that lets two in, and the demo must fail
     #[arg(long, value_name = "Q", hide = true, value_parser = clap::value_parser!(u8).range(1..=3))]
     pub(crate) unsafe_quorum: Option<u8>,
+}
+
+/// Measure what locks cost on your nodes
+///
+/// Acquires and releases, over and over, each time another resource, and tells how long that took. It reports nothing when a
+/// single cycle failed: figures of locks that are not held say nothing.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  export REDLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3
+  redlock bench                              one at a time, for 10s: the latency
+  redlock bench --threads 64 --duration 30s  many at a time: the throughput
+  redlock bench --json                       for a script; spans in microseconds
+
+Exit codes:
+  0    the figures are printed
+  64   the command line makes no sense
+  69   no quorum of nodes could be reached, or a cycle failed")]
+pub(crate) struct BenchArgs {
+    #[command(flatten)]
+    pub(crate) nodes: NodeOptions,
+    /// For how long
+    #[arg(long, value_name = "D", default_value = "10s", value_parser = durations::parse)]
+    pub(crate) duration: Duration,
+    /// How many at a time
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: u16,
+    /// The ttl of each lock
+    #[arg(long, value_name = "D", default_value = "10s", value_parser = durations::parse)]
+    pub(crate) ttl: Duration,
+    /// How long to wait for the answer of one node [default: a twentieth of the ttl, 10ms to 1s]
+    #[arg(long, value_name = "D", value_parser = durations::parse)]
+    pub(crate) node_timeout: Option<Duration>,
+    /// With fencing tokens
+    #[arg(long)]
+    pub(crate) fenced: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print what a shell needs to complete this command
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  redlock completions bash > /etc/bash_completion.d/redlock
+  redlock completions zsh > /usr/local/share/zsh/site-functions/_redlock
+  redlock completions fish > ~/.config/fish/completions/redlock.fish")]
+pub(crate) struct CompletionsArgs {
+    /// Which shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Write the manual pages
+///
+/// One for the command and one for each of its subcommands: redlock.1, redlock-run.1 and so on.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Example:
+  redlock man /usr/local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// Where to; the directory has to be there
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: std::path::PathBuf,
 }
 
 /// Reads the command line. What is not a command was answered here: help and version, or one line that says what is

@@ -5,6 +5,7 @@
 extern crate alloc;
 
 mod args;
+mod bench;
 mod child;
 mod clock;
 mod demo;
@@ -16,6 +17,7 @@ mod ladder;
 mod nodes;
 mod out;
 mod run;
+mod shell;
 mod signals;
 mod terminal;
 mod verbose;
@@ -34,7 +36,10 @@ fn main() -> ExitCode {
         Ok(Command::Check(args)) => inspect::check::run(&args).into(),
         Ok(Command::Unlock(args)) => inspect::unlock::run(&args).into(),
         Ok(Command::Nodes(args)) => nodes::run(&args).into(),
+        Ok(Command::Bench(args)) => bench::run(&args).into(),
         Ok(Command::Demo(args)) => demo::run(&args),
+        Ok(Command::Completions(args)) => shell::completions(&args).into(),
+        Ok(Command::Man(args)) => shell::man(&args).into(),
         Err(exit) => exit.into(),
     }
 }

@@ -19,7 +19,7 @@ use self::args::NodeOptions;
 use crate::run::{nodes_from, nodes_from_environment};
 
 /// The configuration of what was named: checked as a client's is.
-fn config(options: &NodeOptions) -> Result<Config, String> {
+pub(crate) fn config(options: &NodeOptions) -> Result<Config, String> {
     let nodes =
         if options.nodes.is_empty() { nodes_from_environment()? } else { nodes_from(&options.nodes)? };
     if let Some(node) = nodes.iter().find(|node| node.is_tls()) {
@@ -35,7 +35,7 @@ fn config(options: &NodeOptions) -> Result<Config, String> {
     builder.build().map_err(|error| error.to_string())
 }
 
-fn addresses(config: &Config) -> Vec<Address> {
+pub(crate) fn addresses(config: &Config) -> Vec<Address> {
     config.nodes().iter().map(|node| node.address().as_ref().clone()).collect()
 }
 
