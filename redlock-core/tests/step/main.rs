@@ -30,6 +30,7 @@ mod extend;
 mod fence;
 mod handshake;
 mod mutants;
+mod queue;
 mod random;
 mod release;
 mod renew;
