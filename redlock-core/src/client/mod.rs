@@ -1,7 +1,8 @@
 //! The engine: N nodes and all operations in flight.
 //!
 //! `nodes` has what happens on connections, `claims` carries out what the quorum machines want, `operations` has what was
-//! asked for, `queue` whose turn it is for a resource, `output` the queue to the driver, `timers` the order of what is due, `view` what can be looked at.
+//! asked for, `queue` whose turn it is for a resource, `output` the queue to the driver, `timers` the order of what is due, `view` what can be looked at, `wake` the
+//! nodes' word that a key has changed.
 
 mod claims;
 mod closing;
@@ -11,6 +12,7 @@ mod output;
 mod queue;
 mod timers;
 mod view;
+mod wake;
 
 use crate::config::{Config, NodeConfig};
 use crate::error::{ExtendRefused, UnknownLock};
@@ -65,6 +67,9 @@ pub struct Client {
     operations: Table<Operation>,
     /// The resources that are held or waited for here, by key.
     lines: BTreeMap<Bytes, Line>,
+    /// Those of them whose keys are watched, by the watch's number.
+    watched: BTreeMap<u64, Bytes>,
+    last_watch: u64,
     /// Those where it may have become somebody's turn.
     moved: VecDeque<Bytes>,
     timers: Timers,
@@ -111,6 +116,8 @@ impl Client {
             live_claims: 0,
             operations: Table::new(),
             lines: BTreeMap::new(),
+            watched: BTreeMap::new(),
+            last_watch: 0,
             moved: VecDeque::new(),
             timers: Timers::default(),
             queue,

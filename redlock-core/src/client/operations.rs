@@ -226,7 +226,12 @@ impl Client {
         match (step, line) {
             _ if hopeless => self.fail_acquire(operation, loss.into()),
             (NextStep::Retry { .. }, Some(key)) if !sleeps => self.step_back(&key),
-            (NextStep::Retry { at }, _) => self.sleep_until(operation, at),
+            (NextStep::Retry { at }, line) => {
+                self.sleep_until(operation, at);
+                if let Some(key) = line {
+                    self.watch_line(&key, loss, lock, at);
+                }
+            }
             (NextStep::GiveUp, _) => self.conclude(operation, lock, loss.into()),
             (NextStep::WaitOver, _) => {
                 self.conclude(operation, lock, AcquireErrorKind::WaitOver { last: loss })
@@ -310,12 +315,16 @@ impl Client {
         // One that never had its turn, or not for long, tells what those before it have learnt.
         let is_waiting = matches!(acquire.phase, AcquirePhase::Queued);
         let news = acquire.line().filter(|_| is_waiting).and_then(|key| self.line_news(key));
+        let mut nodes = news.map_or_else(|| acquire.reports.clone(), |(_, reports)| reports);
+        if let Some(key) = acquire.line().filter(|_| matches!(acquire.phase, AcquirePhase::Sleeping(_))) {
+            self.tell_holders(key, &mut nodes);
+        }
         AcquireError {
             kind,
             resource: resource_text(&acquire.keys),
             attempts: acquire.row.attempts(),
             elapsed: self.now.saturating_duration_since(acquire.row.start()),
-            nodes: news.map_or_else(|| acquire.reports.clone(), |(_, reports)| reports),
+            nodes,
         }
     }
 
@@ -524,7 +533,7 @@ impl Client {
                 acquire.armed = None;
                 match acquire.phase {
                     AcquirePhase::Queued => Self::end_of_wait,
-                    AcquirePhase::Sleeping(_) => Self::start_attempt,
+                    AcquirePhase::Sleeping(_) => Self::wake,
                     AcquirePhase::Concluding { .. } => Self::finish_concluding,
                     AcquirePhase::Attempting(_) => return,
                 }
@@ -551,6 +560,24 @@ impl Client {
         let Some(Operation::Acquire(acquire)) = self.operations.get(operation) else { return };
         let at = at.min(acquire.row.wait_end());
         self.set_phase(operation, AcquirePhase::Sleeping(at));
+    }
+
+    /// The line that the acquire is in, and when its wait ends.
+    pub(super) fn line_of(&self, operation: u64) -> Option<(Bytes, Instant)> {
+        match self.operations.get(operation)? {
+            Operation::Acquire(acquire) => Some((acquire.line()?.clone(), acquire.row.wait_end())),
+            Operation::Extend(_) | Operation::Release(_) | Operation::Connect(_) => None,
+        }
+    }
+
+    /// How patient the acquire is with a node.
+    pub(super) fn patience_of(&self, operation: u64) -> Duration {
+        match self.operations.get(operation) {
+            Some(Operation::Acquire(acquire)) => self.config.node_timeout_for(acquire.ttl),
+            Some(Operation::Extend(_) | Operation::Release(_) | Operation::Connect(_)) | None => {
+                Duration::ZERO
+            }
+        }
     }
 
     pub(super) fn is_sleeping(&self, operation: u64) -> bool {

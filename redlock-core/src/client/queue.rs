@@ -4,7 +4,7 @@ use super::Client;
 use super::claims::Entry;
 use super::operations::AcquirePhase;
 use crate::error::{Holder, NodeOutcome, NodeReport};
-use crate::machine::{Queue, RoundLoss};
+use crate::machine::{Queue, RoundLoss, Watch};
 use crate::time::Instant;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -15,6 +15,8 @@ pub(super) struct Line {
     pub(super) queue: Queue,
     /// Why it was lost, and what the nodes said; none since the client got the lock.
     last: Option<(RoundLoss, Vec<NodeReport>)>,
+    /// The watch over the key, with its number, while somebody else holds it.
+    pub(super) watch: Option<(u64, Watch)>,
 }
 
 impl Client {
@@ -38,6 +40,9 @@ impl Client {
         let line = self.lines.entry(key.clone()).or_default();
         line.queue.granted(lock);
         line.last = None;
+        if let Some((number, _)) = line.watch.take() {
+            self.watched.remove(&number);
+        }
         // One that sleeps until its next round would miss the end of the hold.
         if let Some(front) = line.queue.front()
             && self.is_sleeping(front)
@@ -87,7 +92,11 @@ impl Client {
         let holder = line.queue.holder().and_then(|lock| self.claims.get(lock));
         match holder {
             Some(entry) => Some((RoundLoss::Contended, self.holder_reports(entry))),
-            None => line.last.clone(),
+            None => {
+                let (loss, mut reports) = line.last.clone()?;
+                self.tell_holders(key, &mut reports);
+                Some((loss, reports))
+            }
         }
     }
 
@@ -106,7 +115,10 @@ impl Client {
 
     fn drop_idle_line(&mut self, key: &Bytes) {
         if self.lines.get(key).is_some_and(|line| line.queue.is_idle()) {
-            self.lines.remove(key);
+            let line = self.lines.remove(key);
+            if let Some((number, _)) = line.and_then(|line| line.watch) {
+                self.watched.remove(&number);
+            }
         }
     }
 

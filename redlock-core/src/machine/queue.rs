@@ -76,6 +76,11 @@ impl Queue {
         }
     }
 
+    /// The one that contends, or whoever takes its place, has news of when the next round is worth it.
+    pub const fn put_off(&mut self, until: Instant) {
+        self.not_before = until;
+    }
+
     /// The client holds the lock now, however it came to it.
     pub const fn granted(&mut self, lock: u64) {
         self.holder = Some(lock);

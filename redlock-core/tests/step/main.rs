@@ -38,4 +38,5 @@ mod restart;
 mod retry;
 mod search;
 mod secrets;
+mod wake;
 mod world;
