@@ -36,16 +36,16 @@ pub(super) enum Operation {
 pub(super) struct AcquireOperation {
     keys: Arc<[Bytes]>,
     entropy: [u8; 16],
-    ttl: Duration,
+    pub(super) ttl: Duration,
     max_hold: Option<Duration>,
     expiring_lead: Option<Duration>,
     fenced: bool,
     /// Whether it waits in line: for one resource, and not just for one round.
     is_queued: bool,
-    row: Acquire,
-    phase: AcquirePhase,
+    pub(super) row: Acquire,
+    pub(super) phase: AcquirePhase,
     /// Why the last attempt was lost.
-    last: Option<RoundLoss>,
+    pub(super) last: Option<RoundLoss>,
     /// What the nodes said in the last attempt that was lost.
     reports: Vec<NodeReport>,
     armed: Option<Instant>,
@@ -72,7 +72,7 @@ pub(super) struct ConnectOperation {
 
 impl AcquireOperation {
     /// The key by which it waits in line.
-    fn line(&self) -> Option<&Bytes> {
+    pub(super) fn line(&self) -> Option<&Bytes> {
         self.keys.first().filter(|_| self.is_queued)
     }
 }
@@ -214,8 +214,9 @@ impl Client {
         let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) else { return };
         let step = acquire.row.lost(random, self.now);
         let retry_at = match step {
-            NextStep::Retry { at } => Some(at),
-            NextStep::GiveUp | NextStep::WaitOver => None,
+            // Those behind one that can get nothing are told so as soon as they have asked.
+            NextStep::Retry { at } if !hopeless => Some(at),
+            NextStep::Retry { .. } | NextStep::GiveUp | NextStep::WaitOver => None,
         };
         acquire.last = Some(loss);
         let line = acquire.line().cloned();
@@ -547,63 +548,7 @@ impl Client {
         step(self, operation);
     }
 
-    /// A waiter's wait is over before it was its turn.
-    fn end_of_wait(&mut self, operation: u64) {
-        let Some(Operation::Acquire(acquire)) = self.operations.get(operation) else { return };
-        let news = acquire.line().and_then(|key| self.line_news(key)).map(|(loss, _)| loss);
-        let last = news.or(acquire.last).unwrap_or(RoundLoss::Contended);
-        self.fail_acquire(operation, AcquireErrorKind::WaitOver { last });
-    }
-
-    /// The acquire makes its next attempt then, or when its wait is over if that is sooner.
-    pub(super) fn sleep_until(&mut self, operation: u64, at: Instant) {
-        let Some(Operation::Acquire(acquire)) = self.operations.get(operation) else { return };
-        let at = at.min(acquire.row.wait_end());
-        self.set_phase(operation, AcquirePhase::Sleeping(at));
-    }
-
-    /// The line that the acquire is in, and when its wait ends.
-    pub(super) fn line_of(&self, operation: u64) -> Option<(Bytes, Instant)> {
-        match self.operations.get(operation)? {
-            Operation::Acquire(acquire) => Some((acquire.line()?.clone(), acquire.row.wait_end())),
-            Operation::Extend(_) | Operation::Release(_) | Operation::Connect(_) => None,
-        }
-    }
-
-    /// How patient the acquire is with a node.
-    pub(super) fn patience_of(&self, operation: u64) -> Duration {
-        match self.operations.get(operation) {
-            Some(Operation::Acquire(acquire)) => self.config.node_timeout_for(acquire.ttl),
-            Some(Operation::Extend(_) | Operation::Release(_) | Operation::Connect(_)) | None => {
-                Duration::ZERO
-            }
-        }
-    }
-
-    pub(super) fn is_sleeping(&self, operation: u64) -> bool {
-        let phase = |operation: &Operation| match operation {
-            Operation::Acquire(acquire) => matches!(acquire.phase, AcquirePhase::Sleeping(_)),
-            Operation::Extend(_) | Operation::Release(_) | Operation::Connect(_) => false,
-        };
-        self.operations.get(operation).is_some_and(phase)
-    }
-
-    pub(super) fn set_phase(&mut self, operation: u64, phase: AcquirePhase) {
-        let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) else { return };
-        acquire.phase = phase;
-        self.arm_operation(operation);
-    }
-
-    /// The acquire leaves the line that it is in.
-    fn step_out(&mut self, operation: u64) {
-        if let Some(Operation::Acquire(acquire)) = self.operations.get(operation)
-            && let Some(key) = acquire.line().cloned()
-        {
-            self.leave_line(&key, operation);
-        }
-    }
-
-    fn arm_operation(&mut self, operation: u64) {
+    pub(super) fn arm_operation(&mut self, operation: u64) {
         let (slot, at) = match self.operations.get_mut(operation) {
             Some(Operation::Acquire(acquire)) => {
                 let at = match acquire.phase {

@@ -2,12 +2,13 @@
 
 use super::Client;
 use super::claims::Entry;
-use super::operations::AcquirePhase;
-use crate::error::{Holder, NodeOutcome, NodeReport};
+use super::operations::{AcquirePhase, Operation};
+use crate::error::{AcquireErrorKind, Holder, NodeOutcome, NodeReport};
 use crate::machine::{Queue, RoundLoss, Watch};
 use crate::time::Instant;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::time::Duration;
 
 /// The queue of one resource, and what its last lost round has learnt.
 #[derive(Debug, Default)]
@@ -135,6 +136,64 @@ impl Client {
                 Some((operation, _)) => self.start_attempt(operation),
                 None => {}
             }
+        }
+    }
+
+    // ---- the acquires in line ----
+
+    /// A waiter's wait is over before it was its turn.
+    pub(super) fn end_of_wait(&mut self, operation: u64) {
+        let Some(Operation::Acquire(acquire)) = self.operations.get(operation) else { return };
+        let news = acquire.line().and_then(|key| self.line_news(key)).map(|(loss, _)| loss);
+        let last = news.or(acquire.last).unwrap_or(RoundLoss::Contended);
+        self.fail_acquire(operation, AcquireErrorKind::WaitOver { last });
+    }
+
+    /// The acquire makes its next attempt then, or when its wait is over if that is sooner.
+    pub(super) fn sleep_until(&mut self, operation: u64, at: Instant) {
+        let Some(Operation::Acquire(acquire)) = self.operations.get(operation) else { return };
+        let at = at.min(acquire.row.wait_end());
+        self.set_phase(operation, AcquirePhase::Sleeping(at));
+    }
+
+    /// The line that the acquire is in, and when its wait ends.
+    pub(super) fn line_of(&self, operation: u64) -> Option<(Bytes, Instant)> {
+        match self.operations.get(operation)? {
+            Operation::Acquire(acquire) => Some((acquire.line()?.clone(), acquire.row.wait_end())),
+            Operation::Extend(_) | Operation::Release(_) | Operation::Connect(_) => None,
+        }
+    }
+
+    /// How patient the acquire is with a node.
+    pub(super) fn patience_of(&self, operation: u64) -> Duration {
+        match self.operations.get(operation) {
+            Some(Operation::Acquire(acquire)) => self.config.node_timeout_for(acquire.ttl),
+            Some(Operation::Extend(_) | Operation::Release(_) | Operation::Connect(_)) | None => {
+                Duration::ZERO
+            }
+        }
+    }
+
+    pub(super) fn is_sleeping(&self, operation: u64) -> bool {
+        let phase = |operation: &Operation| match operation {
+            Operation::Acquire(acquire) => matches!(acquire.phase, AcquirePhase::Sleeping(_)),
+            Operation::Extend(_) | Operation::Release(_) | Operation::Connect(_) => false,
+        };
+        self.operations.get(operation).is_some_and(phase)
+    }
+
+    pub(super) fn set_phase(&mut self, operation: u64, phase: AcquirePhase) {
+        let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) else { return };
+        acquire.phase = phase;
+        self.arm_operation(operation);
+    }
+
+    /// The acquire leaves the line that it is in.
+    pub(super) fn step_out(&mut self, operation: u64) {
+        if let Some(Operation::Acquire(acquire)) = self.operations.get(operation)
+            && let Some(key) = acquire.line().cloned()
+        {
+            self.leave_line(&key, operation);
         }
     }
 }

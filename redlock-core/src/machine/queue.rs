@@ -94,7 +94,7 @@ impl Queue {
             return false;
         }
         self.holder = None;
-        if self.waiting.is_empty() {
+        if self.waiting.is_empty() || self.front.is_some() {
             self.row = None;
             return true;
         }

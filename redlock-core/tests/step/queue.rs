@@ -375,6 +375,20 @@ fn c5_waiters_that_all_fail_at_once_do_so_one_after_the_other() {
 }
 
 #[test]
+fn r9_those_behind_one_that_can_get_nothing_are_told_as_soon_as_they_have_asked() {
+    let mut bench = Bench::new(1);
+    let waiters = [(); 3].map(|()| waits(&mut bench, 10_000));
+    for _ in waiters {
+        assert!(bench.sent(0).iter().any(|command| command.starts_with("SET orders")));
+        bench.reply(0, b"-NOPERM User u has no permissions to run the 'set' command\r\n");
+        let error = bench.acquire_failed();
+        assert_eq!((error.kind, error.attempts), (AcquireErrorKind::NoQuorum, 1));
+        bench.reply(0, ZERO);
+    }
+    assert_eq!(bench.now, at(0));
+}
+
+#[test]
 fn r9_with_all_nodes_down_one_waiter_tries_for_all() {
     let mut bench = Bench::cold_with(1, |config| config.retry_delay(ms(100), ms(100)));
     bench.cut_for(0, DisconnectReason::Refused("refused".into()));
