@@ -35,6 +35,8 @@ pub trait Cluster: Sync {
     fn set_password(&self, node: usize, password: &str);
     /// It is a replica from now on.
     fn make_replica(&self, node: usize);
+    /// It tells nobody of changes. Before any client connects.
+    fn refuse_tracking(&self, node: usize);
     /// It forgets all scripts.
     fn flush_scripts(&self, node: usize);
     /// The value of a key.
@@ -103,6 +105,10 @@ impl Cluster for Simulated {
 
     fn make_replica(&self, node: usize) {
         self.nodes[node].with(|server, _| server.set_condition(Some(Condition::Readonly)));
+    }
+
+    fn refuse_tracking(&self, node: usize) {
+        self.nodes[node].with(|server, _| server.fail_always("client|tracking", "ERR not here"));
     }
 
     fn flush_scripts(&self, node: usize) {
@@ -400,6 +406,11 @@ impl Cluster for Real {
     fn make_replica(&self, node: usize) {
         let port = free_port().to_string();
         assert_eq!(self.servers[node].ask(&["REPLICAOF", "127.0.0.1", &port]), Said::Line("+OK".into()));
+    }
+
+    fn refuse_tracking(&self, node: usize) {
+        let said = self.servers[node].ask(&["ACL", "SETUSER", "default", "-client|tracking"]);
+        assert_eq!(said, Said::Line("+OK".into()));
     }
 
     fn flush_scripts(&self, node: usize) {

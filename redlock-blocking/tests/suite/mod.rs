@@ -27,6 +27,7 @@ pub mod hold;
 pub mod proxy;
 pub mod restart;
 pub mod runs;
+pub mod waiting;
 
 use core::time::Duration;
 use redlock_blocking::{Clock, Instant, NodeState, Redlock, SystemClock};
@@ -103,6 +104,16 @@ macro_rules! behaviours {
             r25_without_the_guard_a_restarted_node_lets_a_second_owner_in
             r25_with_the_guard_it_does_not
             r25_a_restarted_node_is_shown_as_quarantined_and_votes_again
+        }
+        $crate::behaviours! { $run, waiting:
+            a_waiter_is_told_that_the_lock_is_free
+            a_waiter_is_told_that_keys_are_deleted_or_expire
+            waiters_of_one_client_take_turns_without_a_delay
+            two_hundred_waiters_of_two_clients_all_get_it
+            a_node_that_refuses_to_tell_costs_nothing
+            r9_where_no_quorum_tells_the_retry_delay_rules
+            a_node_that_restarts_is_asked_again
+            r9_a_push_lost_with_its_connection_is_made_up_for
         }
         $crate::behaviours! { $run, connect:
             r27_a_quorum_is_enough

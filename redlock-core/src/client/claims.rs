@@ -176,7 +176,12 @@ impl Client {
         if entry.live && entry.claim.ended().is_some() {
             entry.live = false;
             self.live_claims = self.live_claims.saturating_sub(1);
+            if let [key] = &*entry.keys {
+                let key = key.clone();
+                self.line_ended(&key, lock);
+            }
         }
+        let Some(entry) = self.claims.get_mut(lock) else { return };
         if entry.claim.is_finished() {
             self.forget_claim(lock);
         } else {

@@ -1,15 +1,18 @@
 //! The engine: N nodes and all operations in flight.
 //!
 //! `nodes` has what happens on connections, `claims` carries out what the quorum machines want, `operations` has what was
-//! asked for, `output` the queue to the driver, `timers` the order of what is due, `view` what can be looked at.
+//! asked for, `queue` whose turn it is for a resource, `output` the queue to the driver, `timers` the order of what is due, `view` what can be looked at, `wake` the
+//! nodes' word that a key has changed.
 
 mod claims;
 mod closing;
 mod nodes;
 mod operations;
 mod output;
+mod queue;
 mod timers;
 mod view;
+mod wake;
 
 use crate::config::{Config, NodeConfig};
 use crate::error::{ExtendRefused, UnknownLock};
@@ -21,13 +24,16 @@ use crate::request::AcquireRequest;
 use crate::rng::Rng;
 use crate::table::Table;
 use crate::time::{Deadline, Instant, TimeoutReason};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use bytes::Bytes;
 use core::fmt;
 use core::time::Duration;
 
 use claims::Entry;
 use operations::Operation;
 use output::OutputQueue;
+use queue::Line;
 use timers::{Due, Timers};
 
 pub use view::{LockView, NodeState, NodeStatus};
@@ -59,6 +65,13 @@ pub struct Client {
     /// How many of them are attempted or held; the others are being cleaned up.
     live_claims: usize,
     operations: Table<Operation>,
+    /// The resources that are held or waited for here, by key.
+    lines: BTreeMap<Bytes, Line>,
+    /// Those of them whose keys are watched, by the watch's number.
+    watched: BTreeMap<u64, Bytes>,
+    last_watch: u64,
+    /// Those where it may have become somebody's turn.
+    moved: VecDeque<Bytes>,
     timers: Timers,
     queue: OutputQueue,
     closing: Option<Instant>,
@@ -102,6 +115,10 @@ impl Client {
             claims: Table::new(),
             live_claims: 0,
             operations: Table::new(),
+            lines: BTreeMap::new(),
+            watched: BTreeMap::new(),
+            last_watch: 0,
+            moved: VecDeque::new(),
             timers: Timers::default(),
             queue,
             closing: None,
@@ -122,7 +139,9 @@ impl Client {
     /// that makes no sense fails at once, with nothing sent.
     pub fn acquire(&mut self, request: AcquireRequest, now: Instant) -> OperationId {
         self.advance(now);
-        self.start_acquire(request)
+        let operation = self.start_acquire(request);
+        self.move_lines();
+        operation
     }
 
     /// Extends a lock to `ttl` from now. Answered by exactly one of [`Event::Extended`](crate::Event::Extended) and
@@ -138,7 +157,9 @@ impl Client {
         now: Instant,
     ) -> Result<OperationId, ExtendRefused> {
         self.advance(now);
-        self.start_extend(lock, ttl)
+        let answer = self.start_extend(lock, ttl);
+        self.move_lines();
+        answer
     }
 
     /// Releases a lock: it counts as not held from this call on. Answered by exactly one
@@ -149,7 +170,9 @@ impl Client {
     /// There is no such lock, or it was released before.
     pub fn release(&mut self, lock: LockId, now: Instant) -> Result<OperationId, UnknownLock> {
         self.advance(now);
-        self.start_release(lock)
+        let answer = self.start_release(lock);
+        self.move_lines();
+        answer
     }
 
     /// Asks to be told when a quorum of nodes is ready, or cannot be had (R27). Answered by exactly one of
@@ -157,7 +180,9 @@ impl Client {
     /// `timeout` at the latest. The engine connects whether this is asked or not.
     pub fn connect(&mut self, timeout: Duration, now: Instant) -> OperationId {
         self.advance(now);
-        self.start_connect(timeout)
+        let operation = self.start_connect(timeout);
+        self.move_lines();
+        operation
     }
 
     /// Calls an operation off; it ends with its failure event. An acquire that was granted, and whose event was not polled
@@ -165,6 +190,7 @@ impl Client {
     pub fn cancel(&mut self, operation: OperationId, now: Instant) {
         self.advance(now);
         self.cancel_operation(operation);
+        self.move_lines();
     }
 
     /// Closes: releases what is held, calls off what is pending, then closes all connections and says
@@ -172,6 +198,7 @@ impl Client {
     pub fn close(&mut self, now: Instant) {
         self.advance(now);
         self.start_closing();
+        self.move_lines();
     }
 
     // ---- inputs ----
@@ -180,23 +207,27 @@ impl Client {
     pub fn handle_connected(&mut self, connection: ConnectionId, now: Instant) {
         self.advance(now);
         self.on_connected(connection);
+        self.move_lines();
     }
 
     /// Bytes came from the connection. Those of an old connection are dropped.
     pub fn handle_input(&mut self, connection: ConnectionId, bytes: &[u8], now: Instant) {
         self.advance(now);
         self.on_input(connection, bytes);
+        self.move_lines();
     }
 
     /// The connection is gone, or could not be made.
     pub fn handle_disconnected(&mut self, connection: ConnectionId, reason: DisconnectReason, now: Instant) {
         self.advance(now);
         self.on_disconnected(connection, reason);
+        self.move_lines();
     }
 
     /// Fires what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
+        self.move_lines();
     }
 
     // ---- outputs ----

@@ -142,6 +142,7 @@ impl Client {
             for lock in self.all_claims() {
                 self.drive(lock, |claim, effects| claim.broken(id, reach, now, effects));
             }
+            self.watches_broken(id);
         } else {
             self.tell_reach(index);
         }
@@ -193,6 +194,7 @@ impl Client {
         for lock in owing.into_iter().chain(others) {
             self.drive(lock, |claim, effects| claim.ready(id, reach, now, effects));
         }
+        self.watches_ready(id);
         self.evaluate_connects();
     }
 
@@ -243,7 +245,10 @@ impl Client {
             node.heard(now);
             match node.decoder.next(&mut rest) {
                 Ok(None) => break,
-                Ok(Some(Reply::Push(_))) => node.spoke = true,
+                Ok(Some(Reply::Push(push))) => {
+                    node.spoke = true;
+                    self.on_push(index, &push);
+                }
                 Ok(Some(reply)) => {
                     node.spoke = true;
                     self.on_reply(index, reply);
@@ -280,6 +285,9 @@ impl Client {
             Tag::Handshake(step) => self.on_handshake_reply(index, step, reply),
             Tag::Claim { lock, verb, form } => self.on_claim_reply(index, lock, verb, form, reply),
             Tag::Clock => self.on_time(index, &reply),
+            Tag::Tracking => self.on_tracking_reply(index, false, &reply),
+            Tag::Caching => self.on_tracking_reply(index, true, &reply),
+            Tag::Reading { watch } => self.on_reading(index, watch, &reply),
             Tag::Holder { operation } => match reply {
                 Reply::Integer(_) | Reply::Error(_) => self.on_holder_reply(index, operation, &reply),
                 Reply::Ok

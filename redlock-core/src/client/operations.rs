@@ -36,21 +36,25 @@ pub(super) enum Operation {
 pub(super) struct AcquireOperation {
     keys: Arc<[Bytes]>,
     entropy: [u8; 16],
-    ttl: Duration,
+    pub(super) ttl: Duration,
     max_hold: Option<Duration>,
     expiring_lead: Option<Duration>,
     fenced: bool,
-    row: Acquire,
-    phase: AcquirePhase,
+    /// Whether it waits in line: for one resource, and not just for one round.
+    is_queued: bool,
+    pub(super) row: Acquire,
+    pub(super) phase: AcquirePhase,
     /// Why the last attempt was lost.
-    last: Option<RoundLoss>,
+    pub(super) last: Option<RoundLoss>,
     /// What the nodes said in the last attempt that was lost.
     reports: Vec<NodeReport>,
     armed: Option<Instant>,
 }
 
 #[derive(Debug)]
-enum AcquirePhase {
+pub(super) enum AcquirePhase {
+    /// It is not its turn, until the wait is over.
+    Queued,
     /// An attempt is under way.
     Attempting(u64),
     /// Until the next attempt.
@@ -64,6 +68,13 @@ pub(super) struct ConnectOperation {
     start: Instant,
     until: Instant,
     armed: Option<Instant>,
+}
+
+impl AcquireOperation {
+    /// The key by which it waits in line.
+    pub(super) fn line(&self) -> Option<&Bytes> {
+        self.keys.first().filter(|_| self.is_queued)
+    }
 }
 
 impl Client {
@@ -93,6 +104,9 @@ impl Client {
             Ok(checked) => (checked.ttl, checked.wait, checked.attempts),
             Err(_) => (Duration::ZERO, Duration::ZERO, None),
         };
+        // Several keys are contended for by themselves: whoever waits for one of them is no help to wait for.
+        let is_queued = refused.is_none() && keys.len() == 1 && !wait.is_zero();
+        let line = keys.first().filter(|_| is_queued).cloned();
         let operation = self.operations.insert(Operation::Acquire(AcquireOperation {
             keys,
             entropy: request.entropy,
@@ -100,21 +114,28 @@ impl Client {
             max_hold: request.max_hold,
             expiring_lead: request.expiring_lead,
             fenced: request.fenced,
+            is_queued,
             row: Acquire::new(wait, attempts, self.config.retry_delay(), now),
-            phase: AcquirePhase::Sleeping(now),
+            phase: AcquirePhase::Queued,
             last: None,
             reports: Vec::new(),
             armed: None,
         }));
         match refused {
             Some(kind) => self.fail_acquire(operation, kind),
-            None => self.start_attempt(operation),
+            None => match line {
+                Some(key) => {
+                    self.arm_operation(operation);
+                    self.join_line(&key, operation);
+                }
+                None => self.start_attempt(operation),
+            },
         }
         OperationId(operation)
     }
 
     /// Starts the next attempt of an acquire: a fresh token, a SET for every node that can be reached (R2, R8).
-    fn start_attempt(&mut self, operation: u64) {
+    pub(super) fn start_attempt(&mut self, operation: u64) {
         let now = self.now;
         let limits = self.config.limits();
         let full = self.live_claims >= limits.locks
@@ -161,6 +182,12 @@ impl Client {
         let Some(operation) = self.claims.get_mut(lock).and_then(|entry| entry.acquire.take()) else {
             return;
         };
+        if let Some(entry) = self.claims.get(lock)
+            && let [key] = &*entry.keys
+        {
+            let key = key.clone();
+            self.line_granted(&key, lock);
+        }
         if let Some(Operation::Acquire(acquire)) = self.remove_operation(operation.0) {
             if let Some(entry) = self.claims.get_mut(lock) {
                 entry.asked = (acquire.row.attempts(), acquire.row.start());
@@ -185,16 +212,31 @@ impl Client {
         let hopeless = fatal >= usize::from(quorum.blocking());
         let random = self.rng.next_u32();
         let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) else { return };
-        acquire.reports = reports;
+        let step = acquire.row.lost(random, self.now);
+        let retry_at = match step {
+            // Those behind one that can get nothing are told so as soon as they have asked.
+            NextStep::Retry { at } if !hopeless => Some(at),
+            NextStep::Retry { .. } | NextStep::GiveUp | NextStep::WaitOver => None,
+        };
         acquire.last = Some(loss);
-        match acquire.row.lost(random, self.now) {
+        let line = acquire.line().cloned();
+        let sleeps = line.as_ref().is_none_or(|key| self.line_lost(key, loss, &reports, retry_at));
+        if let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) {
+            acquire.reports = reports;
+        }
+        match (step, line) {
             _ if hopeless => self.fail_acquire(operation, loss.into()),
-            NextStep::Retry { at } => {
-                acquire.phase = AcquirePhase::Sleeping(at);
-                self.arm_operation(operation);
+            (NextStep::Retry { .. }, Some(key)) if !sleeps => self.step_back(&key),
+            (NextStep::Retry { at }, line) => {
+                self.sleep_until(operation, at);
+                if let Some(key) = line {
+                    self.watch_line(&key, loss, lock, at);
+                }
             }
-            NextStep::GiveUp => self.conclude(operation, lock, loss.into()),
-            NextStep::WaitOver => self.conclude(operation, lock, AcquireErrorKind::WaitOver { last: loss }),
+            (NextStep::GiveUp, _) => self.conclude(operation, lock, loss.into()),
+            (NextStep::WaitOver, _) => {
+                self.conclude(operation, lock, AcquireErrorKind::WaitOver { last: loss })
+            }
         }
     }
 
@@ -230,10 +272,9 @@ impl Client {
         if outstanding == 0 {
             return self.fail_acquire(operation, kind);
         }
-        if let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) {
-            acquire.phase = AcquirePhase::Concluding { until, outstanding, error };
-        }
-        self.arm_operation(operation);
+        self.set_phase(operation, AcquirePhase::Concluding { until, outstanding, error });
+        // It makes no more rounds.
+        self.step_out(operation);
     }
 
     /// A node said how long what stands in the way will stand there.
@@ -272,12 +313,19 @@ impl Client {
             let (resource, nodes) = (String::new(), Vec::new());
             return AcquireError { kind, resource, attempts: 0, elapsed: Duration::ZERO, nodes };
         };
+        // One that never had its turn, or not for long, tells what those before it have learnt.
+        let is_waiting = matches!(acquire.phase, AcquirePhase::Queued);
+        let news = acquire.line().filter(|_| is_waiting).and_then(|key| self.line_news(key));
+        let mut nodes = news.map_or_else(|| acquire.reports.clone(), |(_, reports)| reports);
+        if let Some(key) = acquire.line().filter(|_| matches!(acquire.phase, AcquirePhase::Sleeping(_))) {
+            self.tell_holders(key, &mut nodes);
+        }
         AcquireError {
             kind,
             resource: resource_text(&acquire.keys),
             attempts: acquire.row.attempts(),
             elapsed: self.now.saturating_duration_since(acquire.row.start()),
-            nodes: acquire.reports.clone(),
+            nodes,
         }
     }
 
@@ -485,7 +533,8 @@ impl Client {
             Some(Operation::Acquire(acquire)) => {
                 acquire.armed = None;
                 match acquire.phase {
-                    AcquirePhase::Sleeping(_) => Self::start_attempt,
+                    AcquirePhase::Queued => Self::end_of_wait,
+                    AcquirePhase::Sleeping(_) => Self::wake,
                     AcquirePhase::Concluding { .. } => Self::finish_concluding,
                     AcquirePhase::Attempting(_) => return,
                 }
@@ -499,10 +548,11 @@ impl Client {
         step(self, operation);
     }
 
-    fn arm_operation(&mut self, operation: u64) {
+    pub(super) fn arm_operation(&mut self, operation: u64) {
         let (slot, at) = match self.operations.get_mut(operation) {
             Some(Operation::Acquire(acquire)) => {
                 let at = match acquire.phase {
+                    AcquirePhase::Queued => Some(acquire.row.wait_end()),
                     AcquirePhase::Sleeping(at) => Some(at),
                     AcquirePhase::Concluding { until, .. } => Some(until),
                     AcquirePhase::Attempting(_) => None,
@@ -515,8 +565,9 @@ impl Client {
         self.timers.arm(slot, Due::Operation(operation), at, self.now);
     }
 
-    /// Forgets an operation and its timer.
+    /// Forgets an operation and its timer, and its place in line.
     pub(super) fn remove_operation(&mut self, operation: u64) -> Option<Operation> {
+        self.step_out(operation);
         let mut removed = self.operations.remove(operation)?;
         let slot = match &mut removed {
             Operation::Acquire(acquire) => Some(&mut acquire.armed),

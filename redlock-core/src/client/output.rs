@@ -128,7 +128,10 @@ impl Client {
                 Queued::Outbox(connection) => connection,
             };
             let mark = self.queue.queue.len();
-            let Some(output) = self.hand_out(connection) else { continue };
+            let handed_out = self.hand_out(connection);
+            // A lock that the hand-out has lowered to its end makes way.
+            self.move_lines();
+            let Some(output) = handed_out else { continue };
             if self.queue.queue.len() > mark {
                 // Belief was lowered by the hand-out (R14): whoever believes hears of it before the bytes are out.
                 self.queue.put_events_before(mark, output);

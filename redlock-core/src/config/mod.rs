@@ -152,6 +152,7 @@ pub struct Config {
     restart_guard: Option<Duration>,
     fence_retention: Option<Duration>,
     watch_clocks: bool,
+    wake_ups: bool,
     default_ttl: Duration,
     default_wait: Duration,
     limits: Limits,
@@ -262,6 +263,12 @@ impl Config {
         self.watch_clocks
     }
 
+    /// Whether nodes are asked to tell when a key that is waited for changes.
+    #[must_use]
+    pub fn wake_ups(&self) -> bool {
+        self.wake_ups
+    }
+
     /// The ttl of an acquire that names none.
     #[must_use]
     pub fn default_ttl(&self) -> Duration {
@@ -297,6 +304,7 @@ pub struct ConfigBuilder {
     restart_guard: Option<Duration>,
     fence_retention: Option<Duration>,
     ignore_clocks: bool,
+    no_wake_ups: bool,
     default_ttl: Option<Duration>,
     default_wait: Option<Duration>,
     limits: Limits,
@@ -380,6 +388,13 @@ impl ConfigBuilder {
     /// early or too late. On by default; a user without the right to `TIME` is not asked again.
     pub fn watch_clocks(self, watch: bool) -> Self {
         Self { ignore_clocks: !watch, ..self }
+    }
+
+    /// Whether an acquire that waits has the nodes tell it when the lock gets free, by client tracking, in the place of
+    /// trying again and again. On by default. It takes RESP3 and the rights to `client|tracking`, `client|caching` and
+    /// `pttl`; where a quorum of nodes lacks them the [`retry_delay`](Self::retry_delay) rules, as it does without.
+    pub fn wake_ups(self, wake_ups: bool) -> Self {
+        Self { no_wake_ups: !wake_ups, ..self }
     }
 
     /// The ttl of an acquire that names none; 10 s by default.
@@ -468,6 +483,7 @@ impl ConfigBuilder {
             restart_guard,
             fence_retention,
             watch_clocks: !self.ignore_clocks,
+            wake_ups: !self.no_wake_ups,
             default_ttl,
             default_wait: self.default_wait.unwrap_or(Config::DEFAULT_WAIT),
             limits: self.limits,

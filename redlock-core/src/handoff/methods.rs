@@ -80,6 +80,13 @@ macro_rules! __config_methods {
             Self { config: self.config.watch_clocks(watch), ..self }
         }
 
+        /// Whether an acquire that waits has the nodes tell it when the lock gets free, by client tracking, in the place of
+        /// trying again and again. On by default. It takes RESP3 and the rights to `client|tracking`, `client|caching` and
+        /// `pttl`; where a quorum of nodes lacks them the [`retry_delay`](Self::retry_delay) rules, as it does without.
+        pub fn wake_ups(self, wake_ups: bool) -> Self {
+            Self { config: self.config.wake_ups(wake_ups), ..self }
+        }
+
         /// The ttl of an acquire that names none; 10 s by default.
         pub fn default_ttl(self, ttl: core::time::Duration) -> Self {
             Self { config: self.config.default_ttl(ttl), ..self }

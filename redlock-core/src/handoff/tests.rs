@@ -417,7 +417,7 @@ fn in_a_forked_child_all_is_closed_and_nothing_is_touched() {
     let handle = rig.acquired(ms(1_000));
     let (shared, dropped) = (handle.share(), handle.share());
     let mut subscription = rig.hub.subscribe(4);
-    let mut waiting = rig.acquire(ms(1_000));
+    let mut waiting = rig.hub.acquire(&AcquireOptions::one("window").ttl(ms(1_000)));
     assert!(poll(&mut waiting, Waker::noop()).is_pending());
     let sent = rig.sent().len();
     // Whatever asked for the mutex would wait for ever now.

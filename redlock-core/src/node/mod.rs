@@ -63,6 +63,24 @@ pub(crate) enum Tag {
     },
     /// What time it is there: `TIME`.
     Clock,
+    /// `CLIENT TRACKING ON OPTIN`.
+    Tracking,
+    /// `CLIENT CACHING YES`: of the read behind it.
+    Caching,
+    /// How long a key is there that somebody waits for, and its next change is told.
+    Reading {
+        watch: u64,
+    },
+}
+
+/// Whether the connection that stands tells of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tracking {
+    /// It was not asked to: nobody has waited yet.
+    Unasked,
+    Asked,
+    /// It does not, nor will it.
+    Refused,
 }
 
 /// Which form of a command was sent.
@@ -119,6 +137,8 @@ pub(crate) struct Node {
     pub(crate) decoder: Decoder,
     /// Whether a frame was read from the connection that stands.
     pub(crate) spoke: bool,
+    /// Of the connection that stands.
+    pub(crate) tracking: Tracking,
     pub(crate) outbox: VecDeque<Outgoing>,
     in_flight: VecDeque<InFlight>,
     /// The last byte that came, or the first command that was handed out onto an idle connection, whichever is later.
@@ -168,6 +188,7 @@ impl Node {
             generation: 0,
             decoder: Decoder::new(),
             spoke: false,
+            tracking: Tracking::Unasked,
             outbox: VecDeque::new(),
             in_flight: VecDeque::new(),
             heard: now,
@@ -264,6 +285,7 @@ impl Node {
         self.state = State::Connecting { until: now.saturating_add(timeout) };
         self.decoder = Decoder::new();
         self.spoke = false;
+        self.tracking = Tracking::Unasked;
         self.last_words = None;
         self.connection()
     }
@@ -372,7 +394,12 @@ impl Node {
     pub(crate) fn withdraw(&mut self, lock: LockId) {
         self.outbox.retain(|outgoing| match outgoing.tag {
             Tag::Claim { lock: other, verb, .. } => other != lock || verb == Verb::Release,
-            Tag::Holder { .. } | Tag::Clock | Tag::Handshake(_) => true,
+            Tag::Holder { .. }
+            | Tag::Clock
+            | Tag::Handshake(_)
+            | Tag::Tracking
+            | Tag::Caching
+            | Tag::Reading { .. } => true,
         });
     }
 
@@ -461,6 +488,12 @@ impl Node {
 
     pub(crate) fn out_of_memory(&mut self) {
         self.extend_out_of_memory = true;
+    }
+
+    /// Whether it could tell of changes: only RESP3 has pushes.
+    pub(crate) fn can_track(&self) -> bool {
+        let hello = self.greeting.as_ref().and_then(|greeting| greeting.hello.as_ref());
+        self.tracking != Tracking::Refused && hello.is_some_and(|hello| hello.protocol == Some(3))
     }
 
     pub(crate) fn run_id(&self) -> Option<&str> {

@@ -138,6 +138,17 @@ pub(crate) fn time() -> Bytes {
     Bytes::from_static(b"*1\r\n$4\r\nTIME\r\n")
 }
 
+/// `CLIENT TRACKING ON OPTIN`: changes to the keys that are named are told by pushes. Never with NOLOOP: a write of our own
+/// would end the registration silently.
+pub(crate) fn tracking() -> Bytes {
+    encode(&[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"])
+}
+
+/// `CLIENT CACHING YES`: the next change of the keys of the command right behind it is told.
+pub(crate) fn caching() -> Bytes {
+    encode(&[b"CLIENT", b"CACHING", b"YES"])
+}
+
 /// `PTTL`: the milliseconds that a key has left; −2 where there is none, −1 where it has no expiry.
 pub(crate) fn pttl(key: &[u8]) -> Bytes {
     encode(&[b"PTTL", key])

@@ -107,8 +107,10 @@ impl Bench {
 
     pub(crate) fn cold_with(nodes: u8, configure: impl FnOnce(ConfigBuilder) -> ConfigBuilder) -> Self {
         // Commands are counted here.
-        let builder =
-            Config::builder().nodes((0..nodes).map(|node| format!("node{node}"))).watch_clocks(false);
+        let builder = Config::builder()
+            .nodes((0..nodes).map(|node| format!("node{node}")))
+            .watch_clocks(false)
+            .wake_ups(false);
         Self::over(configure(builder).build().unwrap())
     }
 

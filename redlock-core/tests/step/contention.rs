@@ -39,7 +39,7 @@ struct Net {
 
 impl Net {
     fn new(seed: u64, contenders: usize, hold: Option<u64>) -> Self {
-        let config = Config::builder().nodes(["a", "b", "c"]).build().unwrap();
+        let config = Config::builder().nodes(["a", "b", "c"]).wake_ups(false).build().unwrap();
         let contender = |index: usize| Contender {
             client: Client::new(config.clone(), seed * 1_000 + index as u64, Instant::ZERO),
             attempt: 0,

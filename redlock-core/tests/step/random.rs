@@ -319,6 +319,13 @@ fn answer(command: &[Vec<u8>], node: u8, how: u8) -> Vec<u8> {
         (b"INFO", true, _) => info(u32::from(node) * 3 + u32::from(how % 3), 90),
         (b"PING", true, _) => b"+PONG\r\n".to_vec(),
         (b"AUTH" | b"SELECT" | b"CLIENT", true, _) => b"+OK\r\n".to_vec(),
+        (b"PTTL", true, 0..40) => b":-2\r\n".to_vec(),
+        (b"PTTL", true, 40..70) => {
+            // Told right behind, and once more than was asked for.
+            let key = String::from_utf8_lossy(&command[1]).into_owned();
+            let push = format!(">2\r\n$10\r\ninvalidate\r\n*1\r\n${}\r\n{key}\r\n", key.len());
+            format!(":77\r\n{push}{push}").into_bytes()
+        }
         (b"PTTL", true, _) => b":77\r\n".to_vec(),
         (b"SET", true, 0..140) => b"+OK\r\n".to_vec(),
         (b"SET", true, _) => b"_\r\n".to_vec(),

@@ -46,6 +46,9 @@ pub const BRANCHES: &[&str] = &[
     "R25 quarantine over",
     "R27 connected",
     "R27 not connected",
+    "queue hand-off",
+    "woken by a push",
+    "R9 delay",
     "fence granted",
     "fence raised",
 ];

@@ -5,6 +5,7 @@ use super::timeline::{Lane, Timeline};
 use redlock_core::sim::World;
 use redlock_core::{ConnectionId, Event, Fence, Instant, LockId, NodeId, OperationId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,18 @@ struct Wanted {
     before: Option<Fence>,
 }
 
+/// A lost attempt.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    /// When its release was handed out.
+    at: Instant,
+    /// Whether a node was asked to tell of changes since.
+    is_told: bool,
+}
+
+/// The digits of a token that all attempts of an acquire have in common; those behind them are the attempt's number.
+const OPERATION_DIGITS: usize = 32;
+
 /// What the oracle knows of one client.
 #[derive(Debug, Default)]
 struct Known {
@@ -38,6 +51,8 @@ struct Known {
     /// On which of a node's connections a value was set last, by its generation.
     set_on: BTreeMap<(NodeId, Vec<u8>), u32>,
     ended: BTreeSet<LockId>,
+    /// Attempts that were lost, by their acquire's part of the token, until the next one.
+    lost: BTreeMap<Vec<u8>, Lost>,
     /// What a pending acquire is for.
     wanted: BTreeMap<OperationId, Vec<Wanted>>,
     grants: u64,
@@ -169,7 +184,10 @@ impl Oracle {
             }
         }
         for client in 0..self.clients.len() {
+            let delay = world.client(client).map(|engine| engine.config().retry_delay().0);
+            let (now, delay) = (world.local_now(client), delay.unwrap_or_default());
             for (connection, payload) in world.take_sent(client) {
+                self.on_waiting(client, &payload, now, delay);
                 self.on_sent(client, connection, &payload);
             }
         }
@@ -217,6 +235,43 @@ impl Oracle {
         }
         if let Some((operation, fence)) = granted {
             self.on_fence(client, operation, fence);
+        }
+    }
+
+    /// How waiters come to their next round: in the packet of a release, told by nodes, or by the retry delay.
+    fn on_waiting(&mut self, client: usize, payload: &[u8], now: Instant, least_delay: Duration) {
+        let Some(known) = self.clients.get_mut(client) else { return };
+        let mut released = None;
+        for command in commands(payload) {
+            if let [b"CLIENT", b"CACHING", ..] = command[..] {
+                known.lost.values_mut().for_each(|lost| lost.is_told = true);
+            }
+            let Some((verb, value)) = about(&command, &mut self.scripts) else { continue };
+            let Some((operation, attempt)) = value.split_at_checked(OPERATION_DIGITS) else { continue };
+            let key =
+                if command.first() == Some(&b"EVAL".as_slice()) { command.get(3) } else { command.get(1) };
+            match verb {
+                Verb::Release => {
+                    released = key.copied();
+                    let lost = known.lost.entry(operation.to_vec());
+                    lost.or_insert(Lost { at: now, is_told: false });
+                }
+                // A repair has no lost attempt before it; a first attempt neither.
+                Verb::Set => {
+                    if attempt.starts_with(b"00000001") && released.is_some() && released == key.copied() {
+                        self.coverage.hit("queue hand-off");
+                    }
+                    let Some(lost) = known.lost.remove(operation) else { continue };
+                    let took = now.saturating_duration_since(lost.at);
+                    if took < least_delay {
+                        // Nobody who was told nothing comes so soon.
+                        self.coverage.hit("woken by a push");
+                    } else if !lost.is_told {
+                        self.coverage.hit("R9 delay");
+                    }
+                }
+                Verb::Raise => {}
+            }
         }
     }
 
@@ -284,7 +339,7 @@ impl Oracle {
             let now = world.local_now(client);
             for (operation, (asked, until)) in &known.pending {
                 // The engine's timer is rounded to a nanosecond of its clock, the world's to one of its own.
-                if now > until.saturating_add(std::time::Duration::from_micros(1)) {
+                if now > until.saturating_add(Duration::from_micros(1)) {
                     let text = format!(
                         "client {client}: {operation:?} ({asked:?}) is not answered by {until:?}; it is {now:?}, {:?}",
                         world.now()

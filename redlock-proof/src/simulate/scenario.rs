@@ -281,6 +281,8 @@ impl Run<'_> {
             (None, 0..=6) if !self.oracle.is_acquiring(client) => self.acquire(client, true),
             (_, 7) => self.cancel(client),
             (Some(lock), 8) => self.release_at_the_last_moment(client, lock),
+            // It waits for its own client's lock.
+            (Some(_), 9) if !self.oracle.is_acquiring(client) => self.acquire(client, true),
             (_, _) => {}
         }
         self.oracle.look(&mut self.world, &mut self.timeline);

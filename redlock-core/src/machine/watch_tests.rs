@@ -1,0 +1,299 @@
+use super::*;
+use alloc::collections::VecDeque;
+use alloc::vec;
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+const fn at(ms: u64) -> Instant {
+    Instant::from_millis(ms)
+}
+
+const DELAY: (Duration, Duration) = (ms(50), ms(250));
+const NODES: u8 = 3;
+const HALF: u32 = u32::MAX / 2 + 1;
+
+const fn node(index: u8) -> NodeId {
+    NodeId::new(index)
+}
+
+/// One that has lost a round at 0 ms and is told by so many nodes that the key is held for 1 s.
+fn armed(nodes: u8) -> Watch {
+    let mut watch = Watch::new(Quorum::majority(NODES), DELAY);
+    watch.lost(at(100));
+    for index in 0..nodes {
+        watch.asked(node(index), HALF, at(0));
+        watch.read(node(index), Reading::Held(Some(ms(1_000))), HALF, at(0));
+    }
+    watch
+}
+
+#[test]
+fn a_quorum_of_pushes_makes_a_round_after_the_stagger() {
+    let mut watch = armed(3);
+    assert_eq!(watch.due(), Some(at(1_001)), "the fallback: the second smallest ttl and a millisecond");
+    watch.pushed(node(0), HALF, at(10));
+    watch.pushed(node(1), HALF, at(10));
+    assert_eq!(watch.due(), Some(Instant::from_micros(10_500)));
+    assert_eq!(watch.timeout(HALF, Instant::from_micros(10_500)), Look::Attempt);
+}
+
+#[test]
+fn one_push_is_read_again_and_no_round() {
+    let mut watch = armed(3);
+    watch.pushed(node(0), HALF, at(10));
+    assert_eq!(watch.timeout(HALF, at(11)), Look::Read(vec![node(0)]));
+    watch.asked(node(0), HALF, at(11));
+    watch.read(node(0), Reading::Gone, HALF, at(11));
+    assert_eq!(watch.timeout(HALF, at(12)), Look::Wait);
+    watch.pushed(node(2), HALF, at(13));
+    assert_eq!(watch.timeout(HALF, at(14)), Look::Attempt);
+}
+
+#[test]
+fn a_push_for_what_was_not_there_says_that_it_is() {
+    let mut watch = armed(1);
+    watch.asked(node(1), HALF, at(0));
+    watch.read(node(1), Reading::Gone, HALF, at(0));
+    watch.pushed(node(1), HALF, at(5));
+    watch.pushed(node(0), HALF, at(5));
+    assert_eq!(watch.timeout(HALF, at(6)), Look::Read(vec![node(0), node(1)]));
+}
+
+#[test]
+fn r9_with_fewer_than_a_quorum_told_the_retry_delay_runs() {
+    let mut watch = armed(1);
+    assert!(!watch.is_told());
+    assert_eq!(watch.due(), Some(at(100)));
+    assert_eq!(watch.timeout(0, at(100)), Look::Attempt);
+
+    let mut watch = armed(2);
+    assert!(watch.is_told());
+    watch.broken(node(1), 0, at(300));
+    assert_eq!(watch.due(), Some(at(350)), "from the moment on from which too few tell");
+    watch.asked(node(1), 0, at(310));
+    watch.read(node(1), Reading::Held(Some(ms(500))), 0, at(311));
+    assert_eq!(watch.due(), Some(at(1_001)), "the smaller one is not enough");
+    watch.asked(node(2), 0, at(311));
+    watch.read(node(2), Reading::Refused, 0, at(311));
+    assert!(watch.is_told());
+}
+
+#[test]
+fn a_key_without_an_end_has_no_bound() {
+    let mut watch = armed(0);
+    for index in 0..3 {
+        watch.asked(node(index), 0, at(0));
+        watch.read(node(index), Reading::Held(None), 0, at(0));
+    }
+    assert_eq!(watch.due(), None);
+}
+
+#[test]
+fn the_end_of_the_ttls_is_as_good_as_a_push() {
+    let mut watch = armed(3);
+    assert_eq!(watch.timeout(HALF, at(1_001)), Look::Wait);
+    assert_eq!(watch.due(), Some(Instant::from_micros(1_001_500)), "with a stagger of its own");
+    assert_eq!(watch.timeout(HALF, at(1_002)), Look::Attempt);
+}
+
+#[test]
+fn the_stagger_doubles_only_where_a_round_was_lost_though_a_quorum_was_believed_free() {
+    let mut watch = Watch::new(Quorum::majority(NODES), DELAY);
+    let mut now = at(0);
+    let mut staggers = Vec::new();
+    for _ in 0..8 {
+        watch.lost(now.saturating_add(ms(100)));
+        for index in 0..2 {
+            watch.asked(node(index), u32::MAX, now);
+            watch.read(node(index), Reading::Gone, u32::MAX, now);
+        }
+        let due = watch.due().unwrap();
+        staggers.push(due.saturating_duration_since(now).as_micros() / 100);
+        now = due;
+        assert_eq!(watch.timeout(0, now), Look::Attempt);
+    }
+    assert_eq!(
+        staggers,
+        [9, 19, 39, 79, 159, 319, 499, 499],
+        "tenths of a millisecond, up to the shortest delay"
+    );
+    // Seen held, it begins anew.
+    watch.lost(now.saturating_add(ms(100)));
+    for index in 0..2 {
+        watch.asked(node(index), u32::MAX, now);
+        watch.read(node(index), Reading::Held(None), u32::MAX, now);
+    }
+    watch.pushed(node(0), HALF, now);
+    assert_eq!(watch.due(), Some(now.saturating_add(Duration::from_micros(500))));
+}
+
+/// The same numbers for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn random(&mut self) -> u32 {
+        u32::try_from(self.next() >> 32).unwrap()
+    }
+}
+
+/// A server with one key, one connection, and what is under way on it.
+#[derive(Default)]
+struct Server {
+    /// Whether the key is there, and until when.
+    key: Option<Option<Instant>>,
+    is_registered: bool,
+    asked: VecDeque<()>,
+    said: VecDeque<Option<Reading>>,
+}
+
+impl Server {
+    /// The key changes: who registered is told, once.
+    fn change(&mut self, key: Option<Option<Instant>>) {
+        self.key = key;
+        if core::mem::take(&mut self.is_registered) {
+            self.said.push_back(None);
+        }
+    }
+
+    fn expire(&mut self, now: Instant) {
+        if matches!(self.key, Some(Some(until)) if now >= until) {
+            self.change(None);
+        }
+    }
+
+    fn serve(&mut self, now: Instant) {
+        self.expire(now);
+        if self.asked.pop_front().is_some() {
+            let left = |until: Option<Instant>| until.map(|until| until.saturating_duration_since(now));
+            self.said.push_back(Some(self.key.map_or(Reading::Gone, |until| Reading::Held(left(until)))));
+            self.is_registered = true;
+        }
+    }
+}
+
+/// Servers and one waiter, which is told by pushes alone: its retry delay is longer than any trace.
+struct Trace {
+    servers: Vec<Server>,
+    watch: Watch,
+    now: Instant,
+    dice: Dice,
+    steps: Vec<alloc::string::String>,
+}
+
+impl Trace {
+    fn ask(&mut self, index: usize) {
+        self.servers[index].asked.push_back(());
+        let random = self.dice.random();
+        self.watch.asked(node(u8::try_from(index).unwrap()), random, self.now);
+    }
+
+    /// Delivers the oldest thing that a server has said.
+    fn deliver(&mut self, index: usize) {
+        let id = node(u8::try_from(index).unwrap());
+        let random = self.dice.random();
+        match self.servers[index].said.pop_front() {
+            Some(Some(reading)) => self.watch.read(id, reading, random, self.now),
+            Some(None) => self.watch.pushed(id, random, self.now),
+            None => {}
+        }
+    }
+
+    fn is_free(&self) -> bool {
+        self.servers.iter().filter(|server| server.key.is_none()).count() >= 2
+    }
+
+    /// Fires what is due by then. Answers whether a round is made.
+    fn pass(&mut self, until: Instant) -> bool {
+        while let Some(due) = self.watch.due().filter(|due| *due <= until) {
+            self.now = self.now.max(due);
+            for server in &mut self.servers {
+                server.expire(self.now);
+            }
+            let random = self.dice.random();
+            match self.watch.timeout(random, self.now) {
+                Look::Attempt => return true,
+                Look::Read(nodes) => nodes.iter().for_each(|node| self.ask(node.index())),
+                Look::Wait => {}
+            }
+        }
+        self.now = self.now.max(until);
+        false
+    }
+
+    fn step(&mut self) -> bool {
+        let index = usize::try_from(self.dice.below(3)).unwrap();
+        let what = self.dice.below(10);
+        self.steps.push(alloc::format!("{:?} node {index} step {what}", self.now));
+        match what {
+            0 | 1 => self.servers[index].change(None),
+            2 if self.servers[index].key.is_none() => {
+                let until = self.now.saturating_add(ms(self.dice.below(20) + 1));
+                self.servers[index].change(Some(Some(until)));
+            }
+            // An extension.
+            2 => {
+                let until = self.now.saturating_add(ms(self.dice.below(40) + 1));
+                self.servers[index].change(Some(Some(until)));
+            }
+            3..=5 => self.servers[index].serve(self.now),
+            6..=8 => self.deliver(index),
+            _ => {
+                let until = self.now.saturating_add(Duration::from_micros(self.dice.below(3_000)));
+                if self.pass(until) {
+                    return true;
+                }
+                let now = self.now;
+                self.servers.iter_mut().for_each(|server| server.expire(now));
+            }
+        }
+        false
+    }
+}
+
+/// All orders of deletion, expiry, extension, push and read that the seeds come to: once nothing happens any more and a quorum
+/// is free, the waiter makes a round, within its staggers, and not by the retry delay.
+#[test]
+fn no_wake_up_is_lost() {
+    for seed in 0..20_000 {
+        let mut watch =
+            Watch::new(Quorum::majority(NODES), (Duration::from_secs(3_600), Duration::from_secs(3_600)));
+        watch.lost(Instant::from_secs(3_600));
+        let servers = (0..3).map(|_| Server { key: Some(None), ..Server::default() }).collect();
+        let mut trace = Trace { servers, watch, now: at(0), dice: Dice(seed), steps: Vec::new() };
+        for index in 0..3 {
+            trace.ask(index);
+        }
+        let made = (0..trace.dice.below(60)).any(|_| trace.step());
+        if made {
+            continue;
+        }
+        // Everything is answered and told, and what is left expires.
+        let quiet = trace.now.saturating_add(ms(200));
+        let mut made = false;
+        while !made && trace.now < quiet {
+            for index in 0..3 {
+                trace.servers[index].serve(trace.now);
+                while !trace.servers[index].said.is_empty() {
+                    trace.deliver(index);
+                }
+            }
+            let until = trace.now.saturating_add(Duration::from_micros(500));
+            made = trace.pass(until);
+        }
+        assert!(made || !trace.is_free(), "seed {seed}: {:?}\n{:#?}", trace.watch, trace.steps);
+    }
+}
