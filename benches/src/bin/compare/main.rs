@@ -173,14 +173,17 @@ async fn run<L: Locker>(
         locker.release(locker.acquire(&format!("connect:{warm}"), ask).await?).await?;
     }
     ready()?;
-    Ok(match workload {
+    let figures = match workload {
         "w2" => workloads::many(locker, tasks, plan).await,
         "w3" => workloads::contended(locker, tasks, plan).await,
         "w5" => workloads::handed_over(locker, urls, tasks, plan).await?,
         "w6" => workloads::renewed(locker, tasks, plan).await,
         // As what is asked for in a program is: by a task of the runtime.
         _ => tasks.spawn(workloads::alone(locker, plan)).await,
-    })
+    };
+    // What was decided before it reached every node is still on its way.
+    tasks.sleep(Duration::from_millis(200)).await;
+    Ok(figures)
 }
 
 // ---- all of them ----
@@ -321,8 +324,11 @@ fn one_run(
         }
         "w6" => {
             // Each node got a SET and a deletion of each of 1 000 locks, and the renewals.
-            let renewals = servers.commands()? / 5.0 - 2000.0;
-            figures.put("renewals", renewals);
+            let counted = servers.commands()? / 5.0 - 2000.0;
+            let renewals = figures.get("renewals").unwrap_or(counted);
+            if figures.get("renewals").is_none() {
+                figures.put("renewals", renewals);
+            }
             let cpu = figures.get("client CPU ms").unwrap_or(f64::NAN);
             figures.put("client CPU µs/renewal", 1000.0 * cpu / renewals.max(1.0));
         }
