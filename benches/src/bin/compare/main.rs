@@ -167,10 +167,10 @@ async fn run<L: Locker>(
     plan: Plan,
 ) -> Result<Figures, Box<dyn Error>> {
     let locker = L::connect(&urls).await?;
-    // Those that connect when they first need to do so now.
+    // Those that connect when they first need to do so now; and all are warm before a fault comes.
     let ask = locker::Ask { ttl: Duration::from_secs(10), wait: Duration::from_secs(5), renew: false };
-    for warm in 0..20 {
-        locker.release(locker.acquire(&format!("connect:{warm}"), ask).await?).await?;
+    for warm in 0..200 {
+        locker.release(locker.acquire(&format!("warm:{warm}"), ask).await?).await?;
     }
     ready()?;
     let figures = match workload {

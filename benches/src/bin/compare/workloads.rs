@@ -25,11 +25,6 @@ impl Plan {
 /// W1 and W4: one client, a fresh resource each time.
 pub(crate) async fn alone<L: Locker>(locker: L, plan: Plan) -> Figures {
     let run = std::process::id();
-    for warm in 0..200 {
-        if let Ok(held) = locker.acquire(&format!("warm:{run}:{warm}"), ASK).await {
-            let _counted_later = locker.release(held).await;
-        }
-    }
     let (mut acquires, mut releases, mut pairs, mut failed) = (vec![], vec![], vec![], 0_u64);
     let (cpu, until) = (Cpu::start(), plan.until());
     for cycle in 0..plan.cycles {
