@@ -65,7 +65,6 @@ impl Rig {
     }
 
     /// A request for a resource that nobody asked for before, so that it can be made outside of what is counted.
-    #[must_use]
     pub fn request(&mut self) -> AcquireRequest {
         self.serial += 1;
         let mut entropy = [7; 16];

@@ -112,7 +112,7 @@ impl Floor {
     }
 
     /// Writes what is there to be written, waits for answers and reads them. What is decided is in `done`.
-    fn turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         for node in self.nodes.iter_mut().filter(|node| node.alive && !node.output.is_empty()) {
             match node.stream.write(&node.output) {
                 Ok(count) => {
@@ -227,7 +227,7 @@ impl Floor {
                 (Self::set(&resource, &token, "10000"), self.delete(&resource, &token))
             })
             .collect();
-        let mut holding = vec![false; SLOTS];
+        let mut holding = [false; SLOTS];
         let (cpu, start) = (Cpu::start(), Instant::now());
         let until = start + Duration::from_secs_f64(plan.seconds);
         for (slot, (set, _)) in commands.iter().enumerate() {

@@ -10,6 +10,7 @@ mod servers;
 mod workloads;
 
 use clap::{Parser, ValueEnum};
+use core::sync::atomic::{AtomicBool, Ordering};
 use floor::Floor;
 use indicatif::{ProgressBar, ProgressStyle};
 use locker::{Locker, Smol, Tasks, Threads, Tokio};
@@ -21,6 +22,7 @@ use std::error::Error;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 use workloads::Plan;
 
@@ -116,16 +118,20 @@ fn contestant(words: &[String]) -> Result<(), Box<dyn Error>> {
     let current = || tokio::runtime::Builder::new_current_thread().enable_all().build();
     let multi = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let workload = workload.as_str();
-    let figures = match name.as_str() {
+    match name.as_str() {
         "floor-q3" | "floor-all5" => {
             let need = if name == "floor-q3" { 3 } else { 5 };
             let mut floor = Floor::connect(&ports, need, native == "native")?;
             ready()?;
-            match workload {
+            let figures = match workload {
                 "w2" => floor.many(plan)?,
                 "w3" => floor.contended(plan)?,
                 "w6" => floor.renewed(plan)?,
                 _ => floor.alone(plan)?,
+            };
+            let is_over = done(&figures)?;
+            while !is_over.load(Ordering::Relaxed) {
+                floor.turn(Some(Duration::from_millis(20)))?;
             }
         }
         "redlock-blocking" => {
@@ -147,8 +153,7 @@ fn contestant(words: &[String]) -> Result<(), Box<dyn Error>> {
         "rslock, current-thread" => current()?.block_on(run::<peers::Rslock>(Tokio, workload, urls, plan))?,
         "rslock, multi-thread" => multi()?.block_on(run::<peers::Rslock>(Tokio, workload, urls, plan))?,
         _ => return Err(format!("no contestant {name}").into()),
-    };
-    println!("{}", serde_json::to_string(&figures)?);
+    }
     Ok(())
 }
 
@@ -160,12 +165,26 @@ fn ready() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Hands the figures over. The client lives on until the nodes are well again and were looked at: what it still owes them it
+/// can only do so, and a socket that is closed with much unread loses what the server has not read yet.
+fn done(figures: &Figures) -> Result<Arc<AtomicBool>, Box<dyn Error>> {
+    println!("{}", serde_json::to_string(figures)?);
+    std::io::stdout().flush()?;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let told = is_over.clone();
+    std::thread::spawn(move || {
+        let _ended = std::io::stdin().read_line(&mut String::new());
+        told.store(true, Ordering::Relaxed);
+    });
+    Ok(is_over)
+}
+
 async fn run<L: Locker>(
     tasks: impl Tasks,
     workload: &str,
     urls: Vec<String>,
     plan: Plan,
-) -> Result<Figures, Box<dyn Error>> {
+) -> Result<(), Box<dyn Error>> {
     let locker = L::connect(&urls).await?;
     // Those that connect when they first need to do so now; and all are warm before a fault comes.
     let ask = locker::Ask { ttl: Duration::from_secs(10), wait: Duration::from_secs(5), renew: false };
@@ -174,16 +193,19 @@ async fn run<L: Locker>(
     }
     ready()?;
     let figures = match workload {
-        "w2" => workloads::many(locker, tasks, plan).await,
-        "w3" => workloads::contended(locker, tasks, plan).await,
-        "w5" => workloads::handed_over(locker, urls, tasks, plan).await?,
-        "w6" => workloads::renewed(locker, tasks, plan).await,
+        "w2" => workloads::many(locker.clone(), tasks, plan).await,
+        "w3" => workloads::contended(locker.clone(), tasks, plan).await,
+        "w5" => workloads::handed_over(locker.clone(), urls, tasks, plan).await?,
+        "w6" => workloads::renewed(locker.clone(), tasks, plan).await,
         // As what is asked for in a program is: by a task of the runtime.
-        _ => tasks.spawn(workloads::alone(locker, plan)).await,
+        _ => tasks.spawn(workloads::alone(locker.clone(), plan)).await,
     };
-    // What was decided before it reached every node is still on its way.
-    tasks.sleep(Duration::from_millis(200)).await;
-    Ok(figures)
+    let is_over = done(&figures)?;
+    while !is_over.load(Ordering::Relaxed) {
+        tasks.sleep(Duration::from_millis(20)).await;
+    }
+    drop(locker);
+    Ok(())
 }
 
 // ---- all of them ----
@@ -305,18 +327,20 @@ fn one_run(
     }
     // Time to see that a connection has broken, as in life.
     std::thread::sleep(Duration::from_millis(100));
-    child.stdin.take().ok_or("no input")?.write_all(b"go\n")?;
+    let mut stdin = child.stdin.take().ok_or("no input")?;
+    stdin.write_all(b"go\n")?;
     let said = lines.next().transpose();
-    let ended = child.wait()?;
     if fault.stopped {
         servers.0[3].signal(Signal::CONT);
     }
     if fault.killed {
         servers.0[4].revive()?;
     }
+    let left = servers.keys_left(Duration::from_secs(2))?;
+    drop(stdin);
+    let ended = child.wait()?;
     let said = said?.ok_or_else(|| format!("ended without a word: {ended}"))?;
     let mut figures: Figures = serde_json::from_str(&said)?;
-    let left = servers.keys_left(Duration::from_secs(2))?;
     match &title[..2] {
         "w3" => {
             let grants = figures.get("grants").unwrap_or(0.0).max(1.0);

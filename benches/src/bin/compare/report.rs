@@ -94,7 +94,7 @@ impl Table {
                 let of = |name: &str| self.figure(name, key).map(|(median, ..)| median);
                 let _fits = match of(name).zip(of(floor)) {
                     Some((mine, floor)) => {
-                        write!(text, " {:.2} × {floor_name} |", mine / floor, floor_name = "floor")
+                        write!(text, " {:.2} × floor |", mine / floor)
                     }
                     None => write!(text, " – |"),
                 };
