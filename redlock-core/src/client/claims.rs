@@ -80,6 +80,8 @@ impl Entry {
     /// Notes what a node said, for the error that the round may end in.
     pub(super) fn note(&mut self, node: NodeId, fault: Option<NodeFault>, now: Instant) {
         if self.said.len() <= node.index() {
+            let nodes = usize::from(self.claim.terms().quorum.nodes());
+            self.said.reserve_exact(nodes.saturating_sub(self.said.len()));
             self.said.resize_with(node.index() + 1, Said::default);
         }
         if let Some(said) = self.said.get_mut(node.index()) {
@@ -221,7 +223,13 @@ impl Client {
                     node.withdraw(LockId(lock));
                 }
             }
-            Effect::Granted { deadline, fence } => self.on_granted(lock, deadline, fence),
+            Effect::Granted { deadline, fence } => {
+                // What is held for long needs no copy of the SET.
+                if let Some(entry) = self.claims.get_mut(lock) {
+                    entry.encoded = None;
+                }
+                self.on_granted(lock, deadline, fence);
+            }
             Effect::AttemptLost(loss) => self.on_attempt_lost(lock, loss),
             Effect::DeadlineMoved { deadline } => {
                 self.queue.event(Event::DeadlineMoved { lock: LockId(lock), deadline });

@@ -215,7 +215,8 @@ pub(crate) fn check_request(request: &AcquireRequest, config: &Config) -> Result
         if len > MOST_RESOURCE {
             return Err(InvalidArgument::ResourceTooLong { len, most: MOST_RESOURCE });
         }
-        if !names.insert(resource) {
+        // The set takes from the heap: one name needs none.
+        if (request.resources.len() > 1 || request.fenced) && !names.insert(resource) {
             return Err(InvalidArgument::RepeatedResource { resource: resource.clone() });
         }
     }

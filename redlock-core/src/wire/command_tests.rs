@@ -161,7 +161,7 @@ fn ttls_are_whole_milliseconds() {
 
 #[test]
 fn the_encoder_sizes_every_length_correctly() {
-    // It counts digits by a logarithm; every length at which that could go wrong, and all small ones.
+    // Every length at which the count of digits changes, and all small ones.
     let lengths = (0..2_100)
         .chain([9_999, 10_000, 10_001, 65_535, 65_536, 99_999, 100_000, 100_001, 999_999, 1_000_000]);
     for len in lengths {

@@ -80,6 +80,13 @@ impl Decoder {
     }
 
     fn advance(&mut self, input: &mut &[u8]) -> Result<Option<Reply>, Violation> {
+        if self.partial.is_empty()
+            && self.protocol != Protocol::Negotiating
+            && let Some((reply, rest)) = usual(input)
+        {
+            *input = rest;
+            return Ok(Some(reply));
+        }
         loop {
             let found = if self.partial.is_empty() { self.in_place(input)? } else { self.completed(input)? };
             let Some((frame, reply)) = found else {
@@ -139,17 +146,21 @@ impl Decoder {
     }
 }
 
+/// What nodes answer nearly always, if `input` begins with it: the same in both protocols, and no more than this, so that
+/// it need neither be scanned nor taken apart.
+const fn usual(input: &[u8]) -> Option<(Reply, &[u8])> {
+    match input {
+        [b'+', b'O', b'K', b'\r', b'\n', rest @ ..] => Some((Reply::Ok, rest)),
+        [b':', b'1', b'\r', b'\n', rest @ ..] => Some((Reply::Integer(1), rest)),
+        [b':', b'0', b'\r', b'\n', rest @ ..] => Some((Reply::Integer(0), rest)),
+        _ => None,
+    }
+}
+
 /// Reads one complete frame; `None` for an attribute.
 fn decode(frame: Frame, bytes: &[u8]) -> Result<Option<Reply>, Violation> {
     if frame.kind == b'|' {
         return Ok(None);
-    }
-    // What nodes answer nearly always is no more than this, and need not be taken apart.
-    match bytes {
-        b"+OK\r\n" => return Ok(Some(Reply::Ok)),
-        b":1\r\n" => return Ok(Some(Reply::Integer(1))),
-        b":0\r\n" => return Ok(Some(Reply::Integer(0))),
-        _ => {}
     }
     let reply = if frame.protocol == Protocol::Resp3 {
         match decode_resp3(bytes) {
