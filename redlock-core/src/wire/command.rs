@@ -1,12 +1,13 @@
 //! The commands we send, as bytes.
 //!
-//! Arrays of bulk strings and nothing else, which is three lines of code, and a fifth of an acquire's instructions where a
-//! general encoder does it: that takes a logarithm for each length, in floating point.
+//! Arguments are always bulk strings: the encoder's integers are wrong in the last place for some numbers.
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use redis_protocol::resp2::encode::extend_encode_borrowed;
+use redis_protocol::resp2::types::BorrowedFrame;
 
 use super::handshake::{DeleteForm, ExtendForm};
 use super::script;
@@ -162,7 +163,7 @@ pub(crate) fn get_range(key: &[u8], first: u32, last: u32) -> Bytes {
 /// `EVAL`: the script is sent in full, since a cache can be empty at any time (R18).
 fn eval(script: &str, keys: &[Bytes], arguments: &[&[u8]]) -> Bytes {
     debug_assert!(!keys.is_empty(), "a script over no keys would grant a lock on nothing");
-    let count = Decimal::of_length(keys.len());
+    let count = Decimal::new(u64::try_from(keys.len()).unwrap_or(u64::MAX));
     let mut parts: Vec<&[u8]> = Vec::with_capacity(3 + keys.len() + arguments.len());
     parts.extend([&b"EVAL"[..], script.as_bytes(), count.as_bytes()]);
     parts.extend(keys.iter().map(AsRef::as_ref));
@@ -170,26 +171,19 @@ fn eval(script: &str, keys: &[Bytes], arguments: &[&[u8]]) -> Bytes {
     encode(&parts)
 }
 
-/// A command of these words: an array of bulk strings, in one piece of the size it needs.
+/// What a word of a command has around it, at most: `$`, its length, two line ends.
+const MOST_HEAD: usize = 16;
+
+/// A command of these words.
 pub(crate) fn encode(parts: &[&[u8]]) -> Bytes {
-    let count = Decimal::of_length(parts.len());
-    let lines = |digits: &Decimal| 1 + digits.as_bytes().len() + 2;
-    let part_size = |part: &&[u8]| lines(&Decimal::of_length(part.len())) + part.len() + 2;
-    let size = lines(&count) + parts.iter().map(part_size).sum::<usize>();
-    let mut buffer = Vec::with_capacity(size);
-    let head = |buffer: &mut Vec<u8>, kind: u8, digits: &Decimal| {
-        buffer.push(kind);
-        buffer.extend_from_slice(digits.as_bytes());
-        buffer.extend_from_slice(b"\r\n");
-    };
-    head(&mut buffer, b'*', &count);
-    for part in parts {
-        head(&mut buffer, b'$', &Decimal::of_length(part.len()));
-        buffer.extend_from_slice(part);
-        buffer.extend_from_slice(b"\r\n");
-    }
-    debug_assert_eq!(buffer.len(), size, "miscounted: the buffer had to grow");
-    buffer.into()
+    let frames: Vec<BorrowedFrame<'_>> = parts.iter().map(|part| BorrowedFrame::BulkString(part)).collect();
+    // One piece of about the size it needs: growing it costs more than the bytes that are left over.
+    let size = parts.iter().map(|part| part.len() + MOST_HEAD).sum::<usize>() + MOST_HEAD;
+    let mut buffer = BytesMut::with_capacity(size);
+    // It cannot fail: the encoder grows the buffer by what the same frame needs. That it counts right is tested.
+    let encoded = extend_encode_borrowed(&mut buffer, &BorrowedFrame::Array(&frames), false);
+    debug_assert!(encoded.is_ok_and(|len| len == buffer.len()), "the encoder miscounted");
+    buffer.freeze()
 }
 
 /// A number in decimal digits, without an allocation.
@@ -214,10 +208,6 @@ impl Decimal {
             }
         }
         decimal
-    }
-
-    fn of_length(length: usize) -> Self {
-        Self::new(u64::try_from(length).unwrap_or(u64::MAX))
     }
 
     /// Whole milliseconds, at least one: servers take a ttl of 0 or less for "delete" or refuse it.
