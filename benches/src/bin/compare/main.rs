@@ -166,7 +166,7 @@ fn ready() -> std::io::Result<()> {
 }
 
 /// Hands the figures over. The client lives on until the nodes are well again and were looked at: what it still owes them it
-/// can only do so, and a socket that is closed with much unread loses what the server has not read yet.
+/// can only do so.
 fn done(figures: &Figures) -> Result<Arc<AtomicBool>, Box<dyn Error>> {
     println!("{}", serde_json::to_string(figures)?);
     std::io::stdout().flush()?;
