@@ -93,12 +93,6 @@ impl Acquire {
     pub const fn start(&self) -> Instant {
         self.start
     }
-
-    /// When its wait ends.
-    #[must_use]
-    pub const fn wait_end(&self) -> Instant {
-        self.wait_end
-    }
 }
 
 #[cfg(test)]
@@ -153,8 +147,10 @@ mod tests {
             NextStep::Retry { at: Instant::from_secs(1) }
         );
         assert_eq!(row.lost(0, Instant::from_micros(999_500)), NextStep::WaitOver);
+        assert_eq!(row.lost(0, Instant::from_millis(999)), NextStep::Retry { at: Instant::from_secs(1) });
         let forever =
             Acquire::new(Duration::MAX, None, (Duration::MAX, Duration::MAX), Instant::from_secs(1));
+        assert_eq!(forever.start(), Instant::from_secs(1));
         assert_eq!(forever.lost(u32::MAX, Instant::from_secs(2)), NextStep::Retry { at: Instant::MAX });
     }
 }
