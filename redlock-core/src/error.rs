@@ -484,6 +484,8 @@ pub struct ConnectError {
     pub timed_out: bool,
     /// Whether the client was closed, or the call cancelled, meanwhile.
     pub closed: bool,
+    /// The limit that was reached, if that is why.
+    pub limit: Option<LimitKind>,
     /// How long it took.
     pub elapsed: Duration,
     /// The nodes that are not ready, and why.
@@ -494,6 +496,9 @@ impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.closed {
             return f.write_str("the client was closed");
+        }
+        if let Some(limit) = self.limit {
+            return write!(f, "too many {limit}");
         }
         write!(f, "no quorum of nodes: {} of the {} needed are ready", self.ready, self.needed)?;
         if self.timed_out {

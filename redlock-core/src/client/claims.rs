@@ -31,6 +31,8 @@ pub(super) struct Entry {
     pub(super) asked: (u32, Instant),
     /// The release that waits for its verdict.
     pub(super) release: Option<OperationId>,
+    /// A release of the lock, lost before, was answered.
+    pub(super) release_answered: bool,
     /// The extends that wait for their rounds.
     pub(super) rounds: Vec<(u32, OperationId)>,
     /// What the nodes said in the newest round, and since when that runs.
@@ -67,6 +69,7 @@ impl Entry {
             acquire: Some(acquire),
             asked: (1, now),
             release: None,
+            release_answered: false,
             rounds: Vec::new(),
             said: Vec::new(),
             round_start: now,

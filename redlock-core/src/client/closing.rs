@@ -1,7 +1,7 @@
 //! The end of a client: what is held is released, what is pending is called off, then the connections are closed.
 
 use super::Client;
-use super::operations::Operation;
+use super::operations::{ConnectEnd, Operation};
 use super::timers::Due;
 use crate::error::{AcquireErrorKind, ExtendErrorKind};
 use crate::event::{Event, LostReason, ReleaseOutcome};
@@ -23,7 +23,7 @@ impl Client {
         for operation in operations {
             match self.operations.get(operation) {
                 Some(Operation::Acquire(_)) => self.fail_acquire(operation, AcquireErrorKind::Closed),
-                Some(Operation::Connect(_)) => self.fail_connect(operation, false, true),
+                Some(Operation::Connect(_)) => self.fail_connect(operation, ConnectEnd::Closed),
                 Some(Operation::Extend(lock)) => {
                     let lock = *lock;
                     self.operations.remove(operation);

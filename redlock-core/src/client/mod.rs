@@ -167,7 +167,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// There is no such lock, or it was released before.
+    /// There is no such lock, or it was released before: also a lock that was lost is released once.
     pub fn release(&mut self, lock: LockId, now: Instant) -> Result<OperationId, UnknownLock> {
         self.advance(now);
         let answer = self.start_release(lock);
@@ -177,7 +177,7 @@ impl Client {
 
     /// Asks to be told when a quorum of nodes is ready, or cannot be had (R27). Answered by exactly one of
     /// [`Event::Connected`](crate::Event::Connected) and [`Event::ConnectFailed`](crate::Event::ConnectFailed), by
-    /// `timeout` at the latest. The engine connects whether this is asked or not.
+    /// `timeout` at the latest; at once where too many operations are pending. The engine connects whether this is asked or not.
     pub fn connect(&mut self, timeout: Duration, now: Instant) -> OperationId {
         self.advance(now);
         let operation = self.start_connect(timeout);

@@ -77,6 +77,15 @@ impl AcquireOperation {
     }
 }
 
+/// Why a connect failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConnectEnd {
+    NoQuorum,
+    TimedOut,
+    Closed,
+    LimitReached,
+}
+
 impl Client {
     /// Whether another operation may be pending.
     fn room_for_operation(&self) -> bool {
@@ -385,6 +394,7 @@ impl Client {
         let entry =
             self.claims.get_mut(lock.0).filter(|entry| !entry.claim.is_attempting()).ok_or(UnknownLock)?;
         let known = match entry.claim.ended() {
+            _ if entry.release_answered => return Err(UnknownLock),
             None => None,
             Some(EndReason::Expired) => Some(ReleaseOutcome::Expired),
             Some(EndReason::TokenGone | EndReason::Duplicate) => Some(ReleaseOutcome::NotMine),
@@ -393,6 +403,7 @@ impl Client {
         let operation = OperationId(self.operations.insert(Operation::Release(lock)));
         if let Some(outcome) = known {
             // Its loss has sent the release already (R17).
+            entry.release_answered = true;
             self.operations.remove(operation.0);
             self.queue.event(Event::Released { operation, lock, outcome });
             return Ok(operation);
@@ -406,10 +417,13 @@ impl Client {
 
     pub(super) fn start_connect(&mut self, timeout: Duration) -> OperationId {
         let until = self.now.saturating_add(timeout);
+        let has_room = self.room_for_operation();
         let connect = ConnectOperation { start: self.now, until, armed: None };
         let operation = self.operations.insert(Operation::Connect(connect));
         if self.closing.is_some() {
-            self.fail_connect(operation, false, true);
+            self.fail_connect(operation, ConnectEnd::Closed);
+        } else if !has_room {
+            self.fail_connect(operation, ConnectEnd::LimitReached);
         } else {
             self.arm_operation(operation);
             self.evaluate_connects();
@@ -437,12 +451,12 @@ impl Client {
                 self.remove_operation(operation);
                 self.queue.event(Event::Connected { operation: OperationId(operation) });
             } else if hopeless >= usize::from(quorum.blocking()) {
-                self.fail_connect(operation, false, false);
+                self.fail_connect(operation, ConnectEnd::NoQuorum);
             }
         }
     }
 
-    pub(super) fn fail_connect(&mut self, operation: u64, timed_out: bool, closed: bool) {
+    pub(super) fn fail_connect(&mut self, operation: u64, end: ConnectEnd) {
         let Some(Operation::Connect(connect)) = self.remove_operation(operation) else { return };
         let down = self.nodes.iter().filter(|node| !is_up(node));
         let report = |node: &Node| NodeReport {
@@ -455,8 +469,9 @@ impl Client {
         let error = ConnectError {
             ready: u8::try_from(self.nodes.iter().filter(|node| is_up(node)).count()).unwrap_or(u8::MAX),
             needed: self.config.quorum(),
-            timed_out,
-            closed,
+            timed_out: end == ConnectEnd::TimedOut,
+            closed: end == ConnectEnd::Closed,
+            limit: (end == ConnectEnd::LimitReached).then_some(LimitKind::Operations),
             elapsed: self.now.saturating_duration_since(connect.start),
             nodes: down.map(report).collect(),
         };
@@ -502,7 +517,7 @@ impl Client {
                     outcome: ReleaseOutcome::Unknown { gone_by },
                 });
             }
-            Some(Operation::Connect(_)) => self.fail_connect(operation.0, false, true),
+            Some(Operation::Connect(_)) => self.fail_connect(operation.0, ConnectEnd::Closed),
         }
     }
 
@@ -541,7 +556,7 @@ impl Client {
             }
             Some(Operation::Connect(connect)) => {
                 connect.armed = None;
-                return self.fail_connect(operation, true, false);
+                return self.fail_connect(operation, ConnectEnd::TimedOut);
             }
             Some(Operation::Extend(_) | Operation::Release(_)) | None => return,
         };

@@ -14,8 +14,8 @@ use super::ConfigError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Operations that are not answered yet: acquires (those that wait in a queue too), extends, releases. 100 000: with
-    /// about a kilobyte for each, no more than 100 MB.
+    /// Operations that are not answered yet: acquires (those that wait in a queue too), extends, releases, connects.
+    /// 100 000: with about a kilobyte for each, no more than 100 MB.
     pub operations: usize,
     /// Locks that are held or being taken, at once. 100 000, as for operations.
     pub locks: usize,

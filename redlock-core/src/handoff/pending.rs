@@ -266,6 +266,7 @@ impl<D: Driver> Future for Connecting<D> {
                     needed,
                     timed_out: false,
                     closed: true,
+                    limit: None,
                     elapsed: Duration::ZERO,
                     nodes: Vec::new(),
                 }))

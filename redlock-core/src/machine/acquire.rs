@@ -153,8 +153,10 @@ mod tests {
             NextStep::Retry { at: Instant::from_secs(1) }
         );
         assert_eq!(row.lost(0, Instant::from_micros(999_500)), NextStep::WaitOver);
+        assert_eq!(row.lost(0, Instant::from_millis(999)), NextStep::Retry { at: Instant::from_secs(1) });
         let forever =
             Acquire::new(Duration::MAX, None, (Duration::MAX, Duration::MAX), Instant::from_secs(1));
+        assert_eq!((forever.start(), forever.wait_end()), (Instant::from_secs(1), Instant::MAX));
         assert_eq!(forever.lost(u32::MAX, Instant::from_secs(2)), NextStep::Retry { at: Instant::MAX });
     }
 }

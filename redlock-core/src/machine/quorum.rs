@@ -127,18 +127,6 @@ impl Tally {
         tally
     }
 
-    /// How many granted.
-    #[must_use]
-    pub const fn granted(self) -> u8 {
-        self.granted
-    }
-
-    /// How many refused.
-    #[must_use]
-    pub const fn refused(self) -> u8 {
-        self.refused
-    }
-
     /// The decision, as early as it is certain, both ways (R5).
     #[must_use]
     pub const fn verdict(self, quorum: Quorum) -> Verdict {
@@ -165,8 +153,6 @@ impl Tally {
         match (self.refused >= blocking, faulty >= blocking) {
             (true, false) => RoundLoss::Contended,
             (false, true) => RoundLoss::NoQuorum,
-            // A split vote among contenders of an even number of nodes blocks without a blocking share of either.
-            (false, false) if faulty == 0 => RoundLoss::Contended,
             (true, true) | (false, false) => RoundLoss::Mixed,
         }
     }

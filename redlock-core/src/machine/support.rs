@@ -209,4 +209,44 @@ mod tests {
         support.confirm_set(at(0), ms(1000));
         assert_eq!(support.until(), Some(at(60)));
     }
+
+    #[test]
+    fn what_was_answered_is_not_waited_for() {
+        let mut support = Support::default();
+        support.confirm_set(at(0), ms(1000));
+        support.hand_out(1, at(10), ms(50));
+        assert!(support.is_waiting());
+        support.confirm(1);
+        assert!(!support.is_waiting());
+        support.hand_out(2, at(20), ms(40));
+        support.hand_out(3, at(30), ms(1000));
+        support.ambiguous(2);
+        assert!(support.is_waiting(), "for the third");
+        support.ambiguous(3);
+        assert!(!support.is_waiting());
+        support.broken();
+        assert_eq!(support.until(), Some(at(60)), "it lowers as before: (a)");
+        support.hand_out(4, at(500), ms(1000));
+        support.confirm(4);
+        assert_eq!(support.until(), Some(at(1500)), "and cannot run later: no (b)");
+    }
+
+    #[test]
+    fn gone_forgets_what_was_handed_out_until_then_and_nothing_later() {
+        let mut support = Support::default();
+        support.confirm_set(at(0), ms(1000));
+        for number in 1..=3 {
+            support.hand_out(number, at(10), ms(1000));
+        }
+        support.gone(2);
+        support.confirm(1);
+        assert_eq!(support.until(), None);
+        support.confirm(2);
+        assert_eq!(support.until(), None);
+        assert!(support.is_waiting());
+        support.confirm(3);
+        assert_eq!(support.until(), Some(at(1010)));
+        support.void();
+        assert_eq!(support.until(), None);
+    }
 }

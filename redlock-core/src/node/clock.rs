@@ -146,6 +146,17 @@ mod tests {
     }
 
     #[test]
+    fn microseconds_are_added_to_the_seconds() {
+        let mut watch = ClockWatch::default();
+        watch.asked(ms(1_000));
+        assert_eq!(watch.said(50_000, 900_000, ms(1_000)), None);
+        watch.asked(ms(11_000));
+        assert_eq!(watch.said(50_010, 900_000, ms(11_000)), None);
+        watch.asked(ms(11_200));
+        assert_eq!(watch.said(50_011, 100_000, ms(11_200)), None);
+    }
+
+    #[test]
     fn a_step_within_the_time_on_the_way_cannot_be_told() {
         let mut watch = ClockWatch::default();
         ask(&mut watch, 1_000, 1_900, 50_000_000);

@@ -151,6 +151,9 @@ mod tests {
         uptime.replaced();
         uptime.greeted(true, true, Some(1_005), at(105));
         assert_eq!(uptime.counted(NEED), Counted::From(at(116)));
+        uptime.replaced();
+        uptime.greeted(true, true, Some(9), at(205));
+        assert_eq!(uptime.counted(NEED), Counted::From(at(216)), "the process is older than its data");
     }
 
     #[test]

@@ -179,6 +179,35 @@ fn c5_too_many_operations_are_an_error_not_growth() {
 }
 
 #[test]
+fn c5_connects_count_as_operations() {
+    let mut limits = Limits::default();
+    limits.operations = 2;
+    let mut bench = Bench::cold_with(3, |config| config.limits(limits));
+    let first = bench.client.connect(ms(5_000), bench.now);
+    bench.client.connect(ms(5_000), bench.now);
+    bench.drain();
+    bench.nothing_told();
+    bench.client.connect(ms(5_000), bench.now);
+    bench.drain();
+    match bench.one() {
+        Event::ConnectFailed { error, .. } => {
+            assert_eq!(
+                (error.limit, error.timed_out, error.closed),
+                (Some(LimitKind::Operations), false, false)
+            );
+            assert_eq!(error.to_string(), "too many pending operations");
+        }
+        other => panic!("{other:?}"),
+    }
+    bench.try_acquire("a");
+    assert_eq!(bench.acquire_failed().kind, AcquireErrorKind::LimitReached(LimitKind::Operations));
+    bench.cancel(first);
+    assert!(matches!(bench.one(), Event::ConnectFailed { .. }));
+    bench.try_acquire("a");
+    bench.nothing_told();
+}
+
+#[test]
 fn c5_too_many_locks_are_an_error_and_releases_are_never_refused() {
     let mut bench = limited(|limits| limits.locks = 2);
     let first = bench.hold("a");

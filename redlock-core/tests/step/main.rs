@@ -29,6 +29,7 @@ mod ending;
 mod extend;
 mod fence;
 mod handshake;
+mod machine;
 mod mutants;
 mod queue;
 mod random;

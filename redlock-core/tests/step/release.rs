@@ -286,3 +286,16 @@ fn r19_b51_not_held_from_the_first_call_on_and_a_second_release_is_harmless() {
     bench.reply_all(ONE);
     assert!(bench.client.is_idle());
 }
+
+#[test]
+fn r19_a_lost_lock_is_released_once() {
+    let mut bench = Bench::new(3);
+    let lock = bench.hold("orders");
+    bench.at(9_898);
+    assert!(matches!(bench.told().as_slice(), [Event::Expiring { .. }, Event::Lost { .. }]));
+    bench.release(lock);
+    assert_eq!(bench.released(), ReleaseOutcome::Expired);
+    assert!(bench.client.release(lock, bench.now).is_err());
+    bench.drain();
+    bench.nothing_told();
+}
