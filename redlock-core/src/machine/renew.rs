@@ -100,6 +100,19 @@ mod tests {
         assert_eq!(renewal.due(Instant::from_secs(4), Instant::from_secs(13)), Instant::from_millis(8_900));
     }
 
+    /// The first numbers of xorshift32 after 1, as published.
+    #[test]
+    fn r16_the_jitter_differs_from_one_renewal_to_the_next() {
+        let mut renewal = Renewal::new(Instant::MAX, 10 * SECOND, 1);
+        for jitter in [270_369, 67_634_689, 2_647_435_461, 307_599_695] {
+            renewal.started(Instant::from_secs(7), Duration::from_millis(100));
+            assert_eq!(renewal.jitter, jitter);
+        }
+        let mut none = Renewal::new(Instant::MAX, 10 * SECOND, 0);
+        none.started(Instant::from_secs(7), Duration::from_millis(100));
+        assert_eq!(none.jitter, 0);
+    }
+
     #[test]
     fn r16_b50_the_last_one_is_cut_to_the_end_of_max_hold() {
         let end = Instant::from_secs(10);

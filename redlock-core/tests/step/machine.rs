@@ -190,6 +190,16 @@ fn r16_an_extension_may_reach_the_end_of_max_hold_and_not_beyond() {
 }
 
 #[test]
+fn r14_nothing_is_extended_from_the_deadline_on_nor_after_the_end() {
+    let mut rig = Rig::held(terms(), &[]);
+    let mut effects = Vec::new();
+    assert_eq!(rig.claim.clone().extend(TTL, at(DEADLINE), &mut effects), Err(ExtendBar::NotHeld));
+    rig.release(at(100));
+    assert_eq!(rig.claim.extend(TTL, at(101), &mut effects), Err(ExtendBar::NotHeld));
+    assert!(effects.is_empty());
+}
+
+#[test]
 fn r14_the_deadline_wins_a_tie_against_an_answer() {
     let mut rig = Rig::held(terms(), &[]);
     let verbs = rig.extend(TTL, at(DEADLINE - 1));
