@@ -1,6 +1,6 @@
 //! Why an operation failed: one type per operation, each with what every node said.
 
-use crate::event::LostReason;
+use crate::event::{DisconnectReason, LostReason};
 use crate::ids::NodeId;
 use crate::machine::RoundLoss;
 use crate::request::InvalidArgument;
@@ -66,6 +66,24 @@ pub enum NodeFault {
 }
 
 impl NodeFault {
+    /// Why a connection is gone: what the node said last where it closed it, else what the driver saw. `was_mute` is
+    /// whether it had not said anything in its handshake.
+    pub(crate) fn of_disconnect(
+        reason: DisconnectReason,
+        words: Option<ServerError>,
+        was_mute: bool,
+    ) -> Self {
+        match (reason, words) {
+            (DisconnectReason::Closed | DisconnectReason::Io(_), Some(error)) => Self::Server(error),
+            (DisconnectReason::Closed | DisconnectReason::Io(_), None) if was_mute => Self::ClosedInHandshake,
+            (DisconnectReason::Closed, None) => Self::Closed,
+            (DisconnectReason::Io(detail), None) => Self::Io(detail),
+            (DisconnectReason::Unresolvable(detail), _) => Self::Unresolvable(detail),
+            (DisconnectReason::Refused(detail), _) => Self::Refused(detail),
+            (DisconnectReason::Tls(detail), _) => Self::Tls(detail),
+        }
+    }
+
     /// Whether trying again cannot help until somebody changes something (R9).
     #[must_use]
     pub fn is_fatal(&self) -> bool {

@@ -7,12 +7,11 @@ use crate::event::{Event, LostReason, ReleaseOutcome};
 use crate::ids::{LockId, NodeId, OperationId};
 use crate::machine::{Cause, Claim, Effect, EndReason, ExtendFailure, ReleaseVerdict, Verb, Vote};
 use crate::node::{Form, Node, Outgoing, Tag};
-use crate::request::Shown;
+use crate::request::resource_text;
 use crate::time::Instant;
 use crate::wire::command::{self, Counters};
 use crate::wire::handshake::{DeleteForm, ExtendForm};
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -148,18 +147,6 @@ impl Entry {
             (Verb::Release, keys) => Form::DeleteAll(keys),
         }
     }
-}
-
-/// The name of a lock in an error: its resources, escaped, joined by commas.
-pub(super) fn resource_text(keys: &[Bytes]) -> String {
-    let mut text = String::new();
-    for key in keys {
-        if !text.is_empty() {
-            text.push_str(", ");
-        }
-        text.push_str(&format!("{}", Shown(key)));
-    }
-    text
 }
 
 impl Client {

@@ -100,17 +100,8 @@ impl Client {
             return;
         }
         let in_handshake = matches!(node.state, State::Handshaking { .. });
-        let fault = match (reason, node.last_words.take()) {
-            (DisconnectReason::Closed | DisconnectReason::Io(_), Some(error)) => NodeFault::Server(error),
-            (DisconnectReason::Closed | DisconnectReason::Io(_), None) if in_handshake && !node.spoke => {
-                NodeFault::ClosedInHandshake
-            }
-            (DisconnectReason::Closed, None) => NodeFault::Closed,
-            (DisconnectReason::Io(detail), None) => NodeFault::Io(detail),
-            (DisconnectReason::Unresolvable(detail), _) => NodeFault::Unresolvable(detail),
-            (DisconnectReason::Refused(detail), _) => NodeFault::Refused(detail),
-            (DisconnectReason::Tls(detail), _) => NodeFault::Tls(detail),
-        };
+        let was_mute = in_handshake && !node.spoke;
+        let fault = NodeFault::of_disconnect(reason, node.last_words.take(), was_mute);
         self.lose_connection(connection.node.index(), fault, false);
     }
 
@@ -287,21 +278,14 @@ impl Client {
             Tag::Clock => self.on_time(index, &reply),
             Tag::Tracking => self.on_tracking_reply(index, false, &reply),
             Tag::Caching => self.on_tracking_reply(index, true, &reply),
+            Tag::Reading { .. } | Tag::Holder { .. }
+                if !matches!(reply, Reply::Integer(_) | Reply::Error(_)) =>
+            {
+                let fault = NodeFault::Protocol(format!("answered PTTL with {reply}"));
+                self.lose_connection(index, fault, true);
+            }
             Tag::Reading { watch } => self.on_reading(index, watch, &reply),
-            Tag::Holder { operation } => match reply {
-                Reply::Integer(_) | Reply::Error(_) => self.on_holder_reply(index, operation, &reply),
-                Reply::Ok
-                | Reply::Simple(_)
-                | Reply::Bulk(_)
-                | Reply::Null
-                | Reply::Array(_)
-                | Reply::Map(_)
-                | Reply::Push(_)
-                | Reply::Other(_) => {
-                    let fault = NodeFault::Protocol(format!("answered PTTL with {reply}"));
-                    self.lose_connection(index, fault, true);
-                }
-            },
+            Tag::Holder { operation } => self.on_holder_reply(index, operation, &reply),
         }
     }
 
@@ -328,23 +312,10 @@ impl Client {
         let now = self.now;
         let Some(node) = self.nodes.get_mut(index) else { return };
         let id = node.id;
-        let number = |part: &Reply| core::str::from_utf8(part.as_bytes()?).ok()?.parse().ok();
-        let time = match reply {
-            Reply::Error(_) => return node.clock.refused(),
-            Reply::Array(parts) => match parts.as_slice() {
-                [secs, micros] => number(secs).zip(number(micros)),
-                _ => None,
-            },
-            Reply::Ok
-            | Reply::Simple(_)
-            | Reply::Integer(_)
-            | Reply::Bulk(_)
-            | Reply::Null
-            | Reply::Map(_)
-            | Reply::Push(_)
-            | Reply::Other(_) => None,
-        };
-        match time {
+        if matches!(reply, Reply::Error(_)) {
+            return node.clock.refused();
+        }
+        match reply.as_time() {
             Some((secs, micros)) => {
                 if let Some(ClockStep { by, is_forward }) = node.clock.said(secs, micros, now) {
                     self.queue.notice(Event::ClockStepped { node: id, by, is_forward });

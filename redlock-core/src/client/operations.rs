@@ -1,7 +1,7 @@
 //! What was asked for: acquires with their rows of attempts, extends, releases, connects.
 
 use super::Client;
-use super::claims::{Entry, lost_reason, resource_text};
+use super::claims::{Entry, lost_reason};
 use super::timers::Due;
 use crate::error::{
     AcquireError, AcquireErrorKind, ConnectError, ExtendErrorKind, ExtendRefused, Holder, LimitKind,
@@ -11,7 +11,7 @@ use crate::event::{Event, LostReason, ReleaseOutcome};
 use crate::ids::{Fence, LockId, NodeId, OperationId};
 use crate::machine::{Acquire, Claim, EndReason, ExtendBar, NextStep, Quorum, Reach, RoundLoss, Terms};
 use crate::node::{Node, Outgoing, Tag};
-use crate::request::{AcquireRequest, check_request, check_ttl};
+use crate::request::{AcquireRequest, check_request, check_ttl, resource_text};
 use crate::time::Instant;
 use crate::token;
 use crate::wire::command;

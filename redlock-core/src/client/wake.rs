@@ -158,26 +158,14 @@ impl Client {
         }
     }
 
-    /// How long the key is there.
+    /// How long the key is there: a number, or an error.
     pub(super) fn on_reading(&mut self, index: usize, number: u64, reply: &Reply) {
         let Some(node) = self.nodes.get(index) else { return };
         let (id, is_told) = (node.id, node.tracking != Tracking::Refused);
-        let reading = match reply {
-            Reply::Integer(_) | Reply::Error(_) if !is_told => Reading::Refused,
-            Reply::Integer(-2) => Reading::Gone,
-            Reply::Integer(left) => Reading::Held(u64::try_from(*left).ok().map(Duration::from_millis)),
-            Reply::Error(_) => Reading::Refused,
-            Reply::Ok
-            | Reply::Simple(_)
-            | Reply::Bulk(_)
-            | Reply::Null
-            | Reply::Array(_)
-            | Reply::Map(_)
-            | Reply::Push(_)
-            | Reply::Other(_) => {
-                let fault = NodeFault::Protocol(format!("answered PTTL with {reply}"));
-                return self.lose_connection(index, fault, true);
-            }
+        let reading = match reply.as_integer().filter(|_| is_told) {
+            Some(-2) => Reading::Gone,
+            Some(left) => Reading::Held(u64::try_from(left).ok().map(Duration::from_millis)),
+            None => Reading::Refused,
         };
         if let Some(key) = self.watched.get(&number).cloned() {
             self.tell_watch(&key, |watch, random, now| watch.read(id, reading, random, now));

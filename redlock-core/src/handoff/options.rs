@@ -1,8 +1,6 @@
 //! What is asked for when a lock is acquired: the same in all adapters.
 
-use crate::request::{AcquireRequest, Shown};
-use alloc::format;
-use alloc::string::String;
+use crate::request::AcquireRequest;
 use bytes::Bytes;
 use core::fmt;
 use core::time::Duration;
@@ -71,14 +69,4 @@ impl fmt::Debug for AcquireOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.request.fmt(f)
     }
-}
-
-/// The name of a lock in an error: its resources, escaped, joined by commas.
-pub(super) fn resource_text(resources: &[Bytes]) -> String {
-    let mut text = String::new();
-    for resource in resources {
-        text.push_str(if text.is_empty() { "" } else { ", " });
-        text.push_str(&format!("{}", Shown(resource)));
-    }
-    text
 }

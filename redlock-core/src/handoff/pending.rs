@@ -6,13 +6,14 @@
 
 use super::handle::Handle;
 use super::hub::{Answer, Driver, Hub};
-use super::options::{AcquireOptions, resource_text};
+use super::options::AcquireOptions;
 use super::outcome::{ReleaseError, Released};
 use crate::error::{
     AcquireError, AcquireErrorKind, ConnectError, ExtendError, ExtendErrorKind, NodeOutcome, NodeReport,
 };
 use crate::event::{NodeVote, ReleaseOutcome};
 use crate::ids::OperationId;
+use crate::request::resource_text;
 use crate::time::Instant;
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -232,11 +232,8 @@ fn refusal(step: TrialStep) -> String {
     }
 }
 
-/// The two numbers of `TIME`.
+/// What `TIME` says, as one number.
 fn server_micros(reply: &Reply) -> Option<i64> {
-    let Reply::Array(items) = reply else { return None };
-    let [seconds, micros] = items.as_slice() else { return None };
-    let number =
-        |reply: &Reply| -> Option<i64> { core::str::from_utf8(reply.as_bytes()?).ok()?.parse().ok() };
-    number(seconds)?.checked_mul(1_000_000)?.checked_add(number(micros)?)
+    let (secs, micros) = reply.as_time()?;
+    secs.checked_mul(1_000_000)?.checked_add(micros)
 }

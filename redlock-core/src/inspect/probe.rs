@@ -208,20 +208,9 @@ impl Probe {
             return;
         }
         let in_handshake = matches!(self.state, State::Greeting(_));
+        let was_mute = in_handshake && !self.report.is_reached;
         let words = self.last_words.take();
-        self.fail(match (reason, words) {
-            (DisconnectReason::Closed | DisconnectReason::Io(_), Some(error)) => NodeFault::Server(error),
-            (DisconnectReason::Closed | DisconnectReason::Io(_), None)
-                if in_handshake && !self.report.is_reached =>
-            {
-                NodeFault::ClosedInHandshake
-            }
-            (DisconnectReason::Closed, None) => NodeFault::Closed,
-            (DisconnectReason::Io(detail), None) => NodeFault::Io(detail),
-            (DisconnectReason::Unresolvable(detail), _) => NodeFault::Unresolvable(detail),
-            (DisconnectReason::Refused(detail), _) => NodeFault::Refused(detail),
-            (DisconnectReason::Tls(detail), _) => NodeFault::Tls(detail),
-        });
+        self.fail(NodeFault::of_disconnect(reason, words, was_mute));
     }
 
     /// Time has passed, [`poll_timeout`](Self::poll_timeout) or less.

@@ -1,5 +1,7 @@
 //! Arguments that make no sense.
 
+use alloc::format;
+use alloc::string::String;
 use core::fmt;
 use core::time::Duration;
 
@@ -119,6 +121,18 @@ impl fmt::Display for InvalidArgument {
 }
 
 impl core::error::Error for InvalidArgument {}
+
+/// The name of a lock in an error: its resources, escaped, joined by commas.
+pub(crate) fn resource_text(keys: &[Bytes]) -> String {
+    let mut text = String::new();
+    for key in keys {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(&format!("{}", Shown(key)));
+    }
+    text
+}
 
 /// A resource in a text: in backticks, escaped where it is not printable, shortened where it is long.
 pub(crate) struct Shown<'a>(pub(crate) &'a [u8]);

@@ -17,7 +17,7 @@ use crate::time::{Drift, whole_millis};
 use crate::wire::command::COUNTER_SUFFIX;
 
 pub use invalid::InvalidArgument;
-pub(crate) use invalid::Shown;
+pub(crate) use invalid::{Shown, resource_text};
 
 /// The longest key, prefix and resource together, in bytes (R12).
 pub(crate) const MOST_RESOURCE: usize = 64 * 1024;
@@ -216,14 +216,16 @@ pub(crate) fn check_request(request: &AcquireRequest, config: &Config) -> Result
             return Err(InvalidArgument::ResourceTooLong { len, most: MOST_RESOURCE });
         }
         // The set takes from the heap: one name needs none.
-        if (request.resources.len() > 1 || request.fenced) && !names.insert(resource) {
+        if request.resources.len() > 1 && !names.insert(resource) {
             return Err(InvalidArgument::RepeatedResource { resource: resource.clone() });
         }
     }
     let is_counter = |resource: &&Bytes| {
         resource.strip_suffix(COUNTER_SUFFIX).is_some_and(|of| names.iter().any(|name| name[..] == *of))
     };
-    if let Some(resource) = request.resources.iter().find(is_counter).filter(|_| request.fenced) {
+    if request.fenced
+        && let Some(resource) = request.resources.iter().find(is_counter)
+    {
         return Err(InvalidArgument::FenceCounter { resource: resource.clone() });
     }
     let ttl = check_ttl(request.ttl.unwrap_or_else(|| config.default_ttl()), config)?;

@@ -55,6 +55,14 @@ impl Reply {
     pub(crate) fn as_integer(&self) -> Option<i64> {
         if let Self::Integer(value) = self { Some(*value) } else { None }
     }
+
+    /// What `TIME` says: seconds, and microseconds on top.
+    pub(crate) fn as_time(&self) -> Option<(i64, i64)> {
+        let Self::Array(parts) = self else { return None };
+        let [secs, micros] = parts.as_slice() else { return None };
+        let number = |part: &Self| core::str::from_utf8(part.as_bytes()?).ok()?.parse().ok();
+        number(secs).zip(number(micros))
+    }
 }
 
 /// What was answered, without the contents of strings: those may be tokens (R26).

@@ -13,31 +13,49 @@ pub(crate) const RELEASE: &str =
 /// Gives `KEYS[1]` the expiry `ARGV[2]` (ms) if its value is `ARGV[1]`: 1, else 0.
 pub(crate) const EXTEND: &str = "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end";
 
+/// The part that reads `KEYS[i]` into `v`: a key of another type has no text, any other error ends the script as its answer.
+macro_rules! read_value {
+    () => {
+        "local v=redis.pcall('get',KEYS[i]) \
+if type(v)=='table' and v.err and not string.find(v.err,'WRONGTYPE',1,true) then return v end "
+    };
+}
+
+/// The part that answers 0 unless the value of `KEYS[i]` is `ARGV[1]`.
+macro_rules! unless_ours {
+    () => {
+        concat!(read_value!(), "if v~=ARGV[1] then return 0 end ")
+    };
+}
+
 /// Sets every key that is missing to `ARGV[1]` with expiry `ARGV[2]` (ms), if all are free or already ours: 1; else 0
 /// and nothing is changed. Acquires and repairs several keys, all or none on a node.
-pub(crate) const SET_ALL: &str = "for i=1,#KEYS do \
-if redis.call('exists',KEYS[i])==1 then \
-local v=redis.pcall('get',KEYS[i]) \
-if type(v)=='table' and v.err and not string.find(v.err,'WRONGTYPE',1,true) then return v end \
-if v~=ARGV[1] then return 0 end end end \
+pub(crate) const SET_ALL: &str = concat!(
+    "for i=1,#KEYS do \
+if redis.call('exists',KEYS[i])==1 then ",
+    unless_ours!(),
+    "end end \
 for i=1,#KEYS do redis.call('set',KEYS[i],ARGV[1],'NX','PX',ARGV[2]) end \
-return 1";
+return 1"
+);
 
 /// Gives every key the expiry `ARGV[2]` (ms) if all values are `ARGV[1]`: 1; else 0 and nothing is changed.
-pub(crate) const EXTEND_ALL: &str = "for i=1,#KEYS do \
-local v=redis.pcall('get',KEYS[i]) \
-if type(v)=='table' and v.err and not string.find(v.err,'WRONGTYPE',1,true) then return v end \
-if v~=ARGV[1] then return 0 end end \
+pub(crate) const EXTEND_ALL: &str = concat!(
+    "for i=1,#KEYS do ",
+    unless_ours!(),
+    "end \
 for i=1,#KEYS do redis.call('pexpire',KEYS[i],ARGV[2]) end \
-return 1";
+return 1"
+);
 
 /// Deletes each key whose value is `ARGV[1]`; answers how many those were.
-pub(crate) const RELEASE_ALL: &str = "local n=0 \
-for i=1,#KEYS do \
-local v=redis.pcall('get',KEYS[i]) \
-if type(v)=='table' and v.err and not string.find(v.err,'WRONGTYPE',1,true) then return v end \
-if v==ARGV[1] then n=n+redis.call('del',KEYS[i]) end end \
-return n";
+pub(crate) const RELEASE_ALL: &str = concat!(
+    "local n=0 \
+for i=1,#KEYS do ",
+    read_value!(),
+    "if v==ARGV[1] then n=n+redis.call('del',KEYS[i]) end end \
+return n"
+);
 
 /// The part of a fenced script that makes the counters that are missing, each from its node's clock in microseconds since
 /// 1970: one that was forgotten goes on above what it had, as long as the clock does. `ARGV[3]` is how long (ms) an idle
@@ -81,10 +99,9 @@ return r"
 /// Raises the counters to `ARGV[4]` where they are below, if all values are `ARGV[1]`: 1; else 0 and nothing is changed.
 pub(crate) const FENCED_RAISE: &str = concat!(
     "local n=#KEYS/2 \
-for i=1,n do \
-local v=redis.pcall('get',KEYS[i]) \
-if type(v)=='table' and v.err and not string.find(v.err,'WRONGTYPE',1,true) then return v end \
-if v~=ARGV[1] then return 0 end end ",
+for i=1,n do ",
+    unless_ours!(),
+    "end ",
     start_counters!(),
     raise_counters!(),
     "return 1"
@@ -96,10 +113,9 @@ if v~=ARGV[1] then return 0 end end ",
 pub(crate) const FENCED_REPAIR: &str = concat!(
     "local n=#KEYS/2 \
 for i=1,n do \
-if redis.call('exists',KEYS[i])==1 then \
-local v=redis.pcall('get',KEYS[i]) \
-if type(v)=='table' and v.err and not string.find(v.err,'WRONGTYPE',1,true) then return v end \
-if v~=ARGV[1] then return 0 end end end ",
+if redis.call('exists',KEYS[i])==1 then ",
+    unless_ours!(),
+    "end end ",
     start_counters!(),
     raise_counters!(),
     "for i=1,n do redis.call('set',KEYS[i],ARGV[1],'NX','PX',ARGV[2]) end \

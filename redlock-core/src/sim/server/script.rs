@@ -180,6 +180,21 @@ impl Run<'_, '_> {
             Err(error) => Ok(Err(Reply::Error(error))),
         }
     }
+
+    /// What the script ends with unless all of `keys` are ours, or free where that is as good.
+    fn unless_ours(&mut self, keys: &[Vec<u8>], or_free: bool) -> Result<Option<Reply>, Vec<u8>> {
+        for key in keys {
+            if or_free && self.call(&[b"exists", key])? != Reply::ONE {
+                continue;
+            }
+            match self.is_ours(key)? {
+                Ok(true) => {}
+                Ok(false) => return Ok(Some(Reply::ZERO)),
+                Err(error) => return Ok(Some(error)),
+            }
+        }
+        Ok(None)
+    }
 }
 
 fn word(words: &[Vec<u8>], index: usize) -> Result<Vec<u8>, Vec<u8>> {
@@ -221,14 +236,8 @@ fn extend(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {
 }
 
 fn set_all(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {
-    for key in run.keys.clone() {
-        if run.call(&[b"exists", &key])? == Reply::ONE {
-            match run.is_ours(&key)? {
-                Ok(true) => {}
-                Ok(false) => return Ok(Reply::ZERO),
-                Err(error) => return Ok(error),
-            }
-        }
+    if let Some(end) = run.unless_ours(&run.keys.clone(), true)? {
+        return Ok(end);
     }
     for key in run.keys.clone() {
         let (token, ttl) = (run.arg(0)?, run.arg(1)?);
@@ -238,12 +247,8 @@ fn set_all(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {
 }
 
 fn extend_all(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {
-    for key in run.keys.clone() {
-        match run.is_ours(&key)? {
-            Ok(true) => {}
-            Ok(false) => return Ok(Reply::ZERO),
-            Err(error) => return Ok(error),
-        }
+    if let Some(end) = run.unless_ours(&run.keys.clone(), false)? {
+        return Ok(end);
     }
     for key in run.keys.clone() {
         let ttl = run.arg(1)?;
@@ -327,12 +332,8 @@ fn fenced_set(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {
 
 fn fenced_raise(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {
     let (keys, counters) = halves(run);
-    for key in &keys {
-        match run.is_ours(key)? {
-            Ok(true) => {}
-            Ok(false) => return Ok(Reply::ZERO),
-            Err(error) => return Ok(error),
-        }
+    if let Some(end) = run.unless_ours(&keys, false)? {
+        return Ok(end);
     }
     start_counters(run, &counters)?;
     raise_counters(run, &counters)?;
@@ -341,14 +342,8 @@ fn fenced_raise(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {
 
 fn fenced_repair(run: &mut Run<'_, '_>) -> Result<Reply, Vec<u8>> {
     let (keys, counters) = halves(run);
-    for key in &keys {
-        if run.call(&[b"exists", key])? == Reply::ONE {
-            match run.is_ours(key)? {
-                Ok(true) => {}
-                Ok(false) => return Ok(Reply::ZERO),
-                Err(error) => return Ok(error),
-            }
-        }
+    if let Some(end) = run.unless_ours(&keys, true)? {
+        return Ok(end);
     }
     start_counters(run, &counters)?;
     raise_counters(run, &counters)?;

@@ -164,3 +164,24 @@ impl Style {
         }
     }
 }
+
+/// The acquire that a plan is, on a client of any adapter.
+macro_rules! asked {
+    ($redlock:expr, $plan:expr, $dice:expr) => {{
+        let plan = $plan;
+        let mut acquire = match &plan.resources[..] {
+            [one] => $redlock.acquire(one),
+            several => $redlock.acquire_all(several),
+        };
+        acquire = acquire.ttl(plan.ttl).wait(plan.wait);
+        if plan.is_fenced {
+            acquire = acquire.fenced();
+        }
+        if let Some(max_hold) = plan.max_hold(&mut $dice) {
+            acquire = acquire.auto_renew(max_hold);
+        }
+        acquire
+    }};
+}
+
+pub(super) use asked;

@@ -2,7 +2,7 @@
 
 use super::Actor;
 use super::client::{Settings, configured};
-use super::plan::{Plan, Style};
+use super::plan::{Plan, Style, asked};
 use super::section::Section;
 use super::threads::{refused, released};
 use crate::clock;
@@ -40,17 +40,7 @@ async fn serve<R: Runtime>(actor: &mut Actor, redlock: &Redlock<R>, settings: &S
 
 async fn visit<R: Runtime>(actor: &mut Actor, redlock: &Redlock<R>, settings: &Settings, plan: &Plan) {
     let start = clock::now();
-    let mut acquire = match &plan.resources[..] {
-        [one] => redlock.acquire(one),
-        several => redlock.acquire_all(several),
-    };
-    acquire = acquire.ttl(plan.ttl).wait(plan.wait);
-    if plan.is_fenced {
-        acquire = acquire.fenced();
-    }
-    if let Some(max_hold) = plan.max_hold(&mut actor.dice) {
-        acquire = acquire.auto_renew(max_hold);
-    }
+    let acquire = asked!(redlock, plan, actor.dice);
     if matches!(plan.style, Style::Hold | Style::HoldRenew) {
         let held = acquire.hold(async |guard: &Guard| {
             let mut section = Section::enter(actor, plan, guard);
