@@ -19,6 +19,7 @@ use crate::error::{ExtendRefused, UnknownLock};
 use crate::event::{DisconnectReason, Output};
 use crate::ids::{ConnectionId, LockId, NodeId, OperationId};
 use crate::machine::Effect;
+use crate::node::VoteCounts;
 use crate::node::{Node, Tag, required_uptime};
 use crate::request::AcquireRequest;
 use crate::rng::Rng;
@@ -272,6 +273,12 @@ impl Client {
     #[must_use]
     pub fn node(&self, node: NodeId) -> Option<NodeStatus> {
         self.nodes.get(node.index()).map(|node| node.status(self.now))
+    }
+
+    /// How a node has voted so far; also in its [status](Self::node), which costs more to make.
+    #[must_use]
+    pub fn votes(&self, node: NodeId) -> Option<VoteCounts> {
+        self.nodes.get(node.index()).map(|node| node.votes)
     }
 
     /// Whether nothing is asked for, held, being cleaned up, or queued to be done.

@@ -365,6 +365,9 @@ impl Client {
                 (answer, Some(NodeFault::Server(error)), close)
             }
         };
+        if let Some(node) = self.nodes.get_mut(index) {
+            node.votes.count(verb, answer);
+        }
         if let Some(entry) = self.claims.get_mut(lock.0)
             && entry.is_newest_round(verb)
         {

@@ -228,10 +228,14 @@ impl Client {
             NextStep::Retry { .. } | NextStep::GiveUp | NextStep::WaitOver => None,
         };
         acquire.last = Some(loss);
+        let attempts = acquire.row.attempts();
         let line = acquire.line().cloned();
         let sleeps = line.as_ref().is_none_or(|key| self.line_lost(key, loss, &reports, retry_at));
         if let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) {
             acquire.reports = reports;
+        }
+        if matches!(step, NextStep::Retry { .. }) && !hopeless {
+            self.queue.notice(Event::AttemptLost { operation: OperationId(operation), attempts, loss });
         }
         match (step, line) {
             _ if hopeless => self.fail_acquire(operation, loss.into()),

@@ -107,6 +107,7 @@ const fn lock_of(event: &Event) -> Option<LockId> {
         | Event::Repaired { lock, .. }
         | Event::AliasSuspected { lock, .. } => Some(*lock),
         Event::AcquireFailed { .. }
+        | Event::AttemptLost { .. }
         | Event::NodeUp { .. }
         | Event::NodeDown { .. }
         | Event::IdentityUnknown { .. }

@@ -4,6 +4,7 @@ use super::after::After;
 use super::cell::{Ended, LockCell, Now};
 use super::environment::{CallbackRunner, Clock, Entropy, Environment};
 use super::feed::{Feed, Subscription};
+use super::observe::{Observer, Span};
 use super::options::AcquireOptions;
 use super::pending::{Acquiring, Closing, Connecting};
 use super::sync::{Arc, AtomicUsize, Mutex, Ordering, lock, process_id};
@@ -13,6 +14,7 @@ use crate::config::Config;
 use crate::error::{AcquireError, AcquireErrorKind, ConnectError, ExtendError, ExtendErrorKind};
 use crate::event::{DisconnectReason, Event, LostReason, Output, ReleaseOutcome};
 use crate::ids::{ConnectionId, Fence, LockId, NodeId, OperationId};
+use crate::node::VoteCounts;
 use crate::request::resource_text;
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -94,6 +96,7 @@ pub(super) struct State<D> {
     unanswered: usize,
     cells: BTreeMap<LockId, Arc<LockCell>>,
     feeds: Vec<Arc<Feed>>,
+    observer: Observer,
     closing: BTreeMap<u64, Waker>,
     next_closing: u64,
     is_closed: bool,
@@ -253,6 +256,7 @@ impl<D: Driver> Hub<D> {
             unanswered: 0,
             cells: BTreeMap::new(),
             feeds: Vec::new(),
+            observer: Observer::new(&config),
             closing: BTreeMap::new(),
             next_closing: 0,
             is_closed: false,
@@ -288,13 +292,15 @@ impl<D: Driver> Hub<D> {
             Ok(entropy) => entropy,
             Err(detail) => return Acquiring::failed(self, options, AcquireErrorKind::NoEntropy(detail)),
         };
-        let started = self.shared.with(|state, now, _| {
+        let span = Span::acquire(options);
+        let started = self.shared.with(|state, now, after| {
             let operation = state.client.acquire(options.request(entropy), now);
+            state.observer.asked(operation, options.resources(), now, after);
             state.wait_for(operation, options.resources().to_vec());
             operation
         });
         match started {
-            Some(operation) => Acquiring::started(self, operation),
+            Some(operation) => Acquiring::started(self, operation, span),
             None => Acquiring::failed(self, options, AcquireErrorKind::Closed),
         }
     }
@@ -330,6 +336,7 @@ impl<D: Driver> Hub<D> {
                 server: None,
                 run_id: None,
                 in_flight: 0,
+                votes: VoteCounts::default(),
             };
             ids().map(closed).collect()
         })
@@ -398,6 +405,7 @@ impl<D: Driver> State<D> {
     }
 
     fn on_event(&mut self, event: Event, now: Instant, after: &mut After) {
+        self.observer.saw(&event, &self.client, now, after);
         self.feeds.retain(|feed| match feed.push(&event) {
             Some(waker) => {
                 after.wake(waker);
@@ -453,7 +461,8 @@ impl<D: Driver> State<D> {
                     after.wake(Some(waker));
                 }
             }
-            Event::RenewalFailed { .. }
+            Event::AttemptLost { .. }
+            | Event::RenewalFailed { .. }
             | Event::Repaired { .. }
             | Event::AliasSuspected { .. }
             | Event::NodeUp { .. }
@@ -501,6 +510,7 @@ impl<D: Driver> State<D> {
         }
         cell.end(Ended::Lost(LostReason::Expired), after);
         self.cells.remove(&lock);
+        self.observer.releasing(lock, now);
         let _unknown = self.client.release(lock, now);
         false
     }
@@ -569,6 +579,7 @@ impl<D: Driver> State<D> {
         if cell.ended().is_none() {
             self.is_urgent = true;
             self.cells.remove(&cell.lock());
+            self.observer.releasing(cell.lock(), now);
             // A lock that the engine does not know any more is gone already.
             let _unknown = self.client.release(cell.lock(), now);
             cell.end(Ended::Released, after);
@@ -593,6 +604,7 @@ impl<D: Driver> State<D> {
             None => {}
         }
         self.cells.remove(&cell.lock());
+        self.observer.releasing(cell.lock(), now);
         cell.end(Ended::Released, after);
         match self.client.release(cell.lock(), now) {
             Ok(operation) => {

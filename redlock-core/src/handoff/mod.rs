@@ -34,6 +34,7 @@ mod hub;
 mod loom_tests;
 mod methods;
 pub mod names;
+mod observe;
 mod options;
 mod outcome;
 mod pending;

@@ -16,6 +16,7 @@ pub(crate) mod backoff;
 mod clock;
 pub(crate) mod handshake;
 mod uptime;
+mod votes;
 
 use crate::address::Address;
 use crate::error::NodeFault;
@@ -37,6 +38,7 @@ use core::time::Duration;
 use handshake::{Greeting, Handshake, Step};
 pub(crate) use uptime::required as required_uptime;
 use uptime::{Counted, Uptime};
+pub use votes::VoteCounts;
 
 /// A connection that stood for so long and breaks is made anew at once; one that breaks sooner waits as after a failure,
 /// or a server that drops every client right after the handshake would be hammered.
@@ -141,6 +143,7 @@ pub(crate) struct Node {
     pub(crate) tracking: Tracking,
     pub(crate) outbox: VecDeque<Outgoing>,
     in_flight: VecDeque<InFlight>,
+    pub(crate) votes: VoteCounts,
     /// The last byte that came, or the first command that was handed out onto an idle connection, whichever is later.
     heard: Instant,
     backoff: Backoff,
@@ -202,6 +205,7 @@ impl Node {
             guard,
             quarantine: None,
             clock: ClockWatch::new(watch_clock),
+            votes: VoteCounts::default(),
             missing_right: None,
             recheck_at: None,
             fault: None,
@@ -337,7 +341,11 @@ impl Node {
         };
         let was_ready = self.is_ready();
         self.outbox.clear();
-        self.in_flight.clear();
+        for unanswered in self.in_flight.drain(..) {
+            if let Tag::Claim { verb, .. } = unanswered.tag {
+                self.votes.broken(verb);
+            }
+        }
         if stood {
             self.backoff.reset();
             self.state = State::Down { retry_at: now };
