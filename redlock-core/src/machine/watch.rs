@@ -4,13 +4,18 @@
 //!            asked            read: held                    push
 //!   Unknown ───────▶ Asked ──────────────▶ Held ─────────────────────────▶ Changed
 //!      ▲               │ ▲                  (its ttl over: counts as free)     │ │
-//!      │               │ └──────────────────── after the stagger ──────────────┘ │
+//!      │               │ └───────────────────── read again ────────────────────┘ │
 //!    broken            └─read: not there─▶ Free ──────────────push───────────────┘
 //! ```
 //!
 //! A node is asked by a read that also registers for one push at the key's next change. The push ends the registration and
 //! is no more than a hint: another change may have followed, which nobody tells. So whoever got one reads again, and
 //! what is not there any more by then is told by that read. No wake-up is lost.
+//!
+//! As soon as a quorum is believed to be free a round is made: at once, as long as nobody else seems to wait. Once such a
+//! round was lost there are others, who were told the same at the same time. From then on it stays back for a random part of
+//! its *stagger*, reads again, and makes its round only where nobody was faster. The stagger doubles with every round that
+//! is lost so, and shrinks with every owner that it sees without a collision.
 
 use super::quorum::Quorum;
 use crate::ids::NodeId;
@@ -62,18 +67,23 @@ pub struct Watch {
     quorum: Quorum,
     /// The random delay of a retry that nobody tells anything (R9).
     delay: (Duration, Duration),
-    /// How long it stays back at most after it was told something, so that not all who were told come at once.
+    /// How long it stays back at most when a quorum gets free, so that not all who were told come at once; zero while there
+    /// is no sign of others.
     stagger: Duration,
     /// The round that was sent last was, since a quorum was believed to be free.
     believed: bool,
-    /// When something that was told is acted upon.
-    act_at: Option<Instant>,
+    /// It has stayed back, and reads again: where the key is still free it makes its round without another delay.
+    stayed: bool,
+    /// When a round is made, or the last look before it, since a quorum is believed to be free.
+    attempt_at: Option<Instant>,
+    /// When nodes that told of a change are read again though no quorum is free.
+    read_at: Option<Instant>,
     /// When a round is made though nobody told anything: so few nodes tell that it might go unseen.
     retry_at: Option<Instant>,
 }
 
 impl Watch {
-    /// The stagger to begin with.
+    /// The stagger after the first collision, and how long after a push its node is read again.
     pub const BASE_STAGGER: Duration = Duration::from_millis(1);
     /// A server's expiry has a resolution of 1 ms.
     const EXPIRY_RESOLUTION: Duration = Duration::from_millis(1);
@@ -85,9 +95,11 @@ impl Watch {
             nodes: (0..quorum.nodes()).map(|_| Known::Unknown).collect(),
             quorum,
             delay,
-            stagger: Self::BASE_STAGGER,
+            stagger: Duration::ZERO,
             believed: false,
-            act_at: None,
+            stayed: false,
+            attempt_at: None,
+            read_at: None,
             retry_at: None,
         }
     }
@@ -97,10 +109,13 @@ impl Watch {
     /// A round was lost; without news the next one comes at `retry_at`.
     pub fn lost(&mut self, retry_at: Instant) {
         if core::mem::take(&mut self.believed) {
-            self.stagger = self.stagger.saturating_mul(2).min(self.delay.0.max(Self::BASE_STAGGER));
+            let more = self.stagger.saturating_mul(2).max(Self::BASE_STAGGER);
+            self.stagger = more.min(self.delay.0.max(Self::BASE_STAGGER));
         }
         self.nodes.fill(Known::Unknown);
-        self.act_at = None;
+        self.stayed = false;
+        self.attempt_at = None;
+        self.read_at = None;
         self.retry_at = Some(retry_at);
     }
 
@@ -124,11 +139,15 @@ impl Watch {
                 Known::Held(until)
             }
         };
+        let was_held = self.is_held();
         self.set(node, known);
-        // Held as it is by somebody, nobody collides.
-        let held = self.nodes.iter().filter(|known| matches!(known, Known::Held(_))).count();
-        if held >= usize::from(self.quorum.blocking()) {
-            self.stagger = Self::BASE_STAGGER;
+        if !was_held && self.is_held() {
+            // It has an owner (again), and we were not in his way.
+            self.stagger = self.stagger.saturating_mul(3) / 4;
+            if self.stagger < Self::BASE_STAGGER / 2 {
+                self.stagger = Duration::ZERO;
+            }
+            self.stayed = false;
         }
         self.consider(random, now);
     }
@@ -154,17 +173,25 @@ impl Watch {
     /// Whatever was due at or before `now`. After [`Look::Attempt`] it knows nothing until that is [lost](Self::lost);
     /// the nodes of [`Look::Read`] are to be [asked](Self::asked).
     pub fn timeout(&mut self, random: u32, now: Instant) -> Look {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
         let is_free = self.is_believed_free(now);
-        let acts = self.act_at.is_some_and(|at| now >= at);
-        if (acts && is_free) || self.retry_at.is_some_and(|at| now >= at) {
+        let attempts = is_free && is_due(self.attempt_at);
+        // What is told first is told to all who wait: after a collision, look again before the next round.
+        let stale =
+            if attempts && !self.stagger.is_zero() && !self.stayed { self.stale(now) } else { Vec::new() };
+        if is_due(self.retry_at) || (attempts && stale.is_empty()) {
             self.believed = is_free;
             return Look::Attempt;
         }
-        if acts {
-            self.act_at = None;
-            let changed =
-                self.node_ids().filter(|node| matches!(self.known(*node), Some(Known::Changed { .. })));
-            let changed: Vec<NodeId> = changed.collect();
+        if attempts {
+            self.stayed = true;
+            (self.attempt_at, self.read_at) = (None, None);
+            return Look::Read(stale);
+        }
+        if is_due(self.read_at) {
+            self.read_at = None;
+            let changed = |node: &NodeId| matches!(self.known(*node), Some(Known::Changed { .. }));
+            let changed: Vec<NodeId> = self.node_ids().filter(changed).collect();
             if !changed.is_empty() {
                 return Look::Read(changed);
             }
@@ -176,9 +203,9 @@ impl Watch {
     /// When [`timeout`](Self::timeout) is to be called next; `None` while only the nodes can tell something.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
-        // Once something is to be acted upon, the end of a ttl changes nothing.
-        let bound = if self.act_at.is_some() { None } else { self.free_at() };
-        [self.act_at, self.retry_at, bound].into_iter().flatten().min()
+        // Once a round is to be made, the end of a ttl changes nothing.
+        let bound = if self.attempt_at.is_some() { None } else { self.free_at() };
+        [self.attempt_at, self.read_at, self.retry_at, bound].into_iter().flatten().min()
     }
 
     /// How long the key is there on the node, as far as it told.
@@ -208,10 +235,34 @@ impl Watch {
             let range = self.delay.1.saturating_sub(self.delay.0);
             self.retry_at = Some(now.saturating_add(self.delay.0).saturating_add(part(range, random)));
         }
-        let is_news = self.nodes.iter().any(|known| matches!(known, Known::Changed { .. }));
-        if self.act_at.is_none() && (is_news || self.is_believed_free(now)) {
-            self.act_at = Some(now.saturating_add(part(self.stagger, random)));
+        if !self.nodes.iter().any(|known| matches!(known, Known::Changed { .. })) {
+            self.read_at = None;
+        } else if self.read_at.is_none() {
+            let spread = Self::BASE_STAGGER.saturating_add(part(self.stagger, random));
+            self.read_at = Some(now.saturating_add(spread));
         }
+        if !self.is_believed_free(now) {
+            self.attempt_at = None;
+        } else if self.attempt_at.is_none() {
+            let stays = if self.stayed { Duration::ZERO } else { part(self.stagger, random) };
+            self.attempt_at = Some(now.saturating_add(stays));
+        }
+    }
+
+    /// Whether so many nodes have it for somebody that no round can be won.
+    fn is_held(&self) -> bool {
+        let held = self.nodes.iter().filter(|known| matches!(known, Known::Held(_))).count();
+        held >= usize::from(self.quorum.blocking())
+    }
+
+    /// The nodes of which it is known that something has changed, but not what is there now.
+    fn stale(&self, now: Instant) -> Vec<NodeId> {
+        let is_stale = |node: &NodeId| match self.known(*node) {
+            Some(Known::Changed { .. }) => true,
+            Some(Known::Held(Some(until))) => now >= until,
+            Some(Known::Unknown | Known::Asked { .. } | Known::Held(None) | Known::Free) | None => false,
+        };
+        self.node_ids().filter(is_stale).collect()
     }
 
     fn is_believed_free(&self, now: Instant) -> bool {
