@@ -58,8 +58,8 @@ fn collided() -> Watch {
 #[test]
 fn after_a_collision_it_stays_back_and_looks_again_before_its_round() {
     let mut watch = collided();
-    let due = Instant::from_micros(20_375);
-    assert_eq!(watch.due(), Some(due), "half of three quarters of a millisecond");
+    let due = Instant::from_micros(20_500);
+    assert_eq!(watch.due(), Some(due), "half of a millisecond");
     assert_eq!(watch.timeout(HALF, due), Look::Read(vec![node(0), node(1)]));
     for index in 0..2 {
         watch.asked(node(index), HALF, due);
@@ -68,6 +68,28 @@ fn after_a_collision_it_stays_back_and_looks_again_before_its_round() {
     assert_ne!(watch.timeout(HALF, at(21)), Look::Attempt);
     watch.read(node(1), Reading::Gone, HALF, at(21));
     assert_eq!(watch.timeout(HALF, at(21)), Look::Attempt, "and no other delay");
+}
+
+#[test]
+fn after_a_collision_a_quorum_is_read_and_the_others_when_that_is_in_doubt() {
+    let mut watch = collided();
+    watch.pushed(node(2), HALF, at(20));
+    let Look::Read(nodes) = watch.timeout(1, at(21)) else { panic!("it looks again") };
+    assert_eq!(nodes, [node(1), node(2)]);
+    for id in &nodes {
+        watch.asked(*id, HALF, at(21));
+        watch.read(*id, Reading::Held(Some(ms(500))), HALF, at(21));
+    }
+    assert_eq!(watch.timeout(HALF, at(100)), Look::Wait, "node 0 is left alone");
+    // Of the two that tell, one is never deleted.
+    watch.pushed(node(1), HALF, at(100));
+    assert_eq!(watch.timeout(HALF, at(102)), Look::Read(vec![node(0), node(1)]));
+    for index in 0..2 {
+        watch.asked(node(index), HALF, at(102));
+        watch.read(node(index), Reading::Gone, HALF, at(102));
+    }
+    let due = watch.due().unwrap();
+    assert_eq!(watch.timeout(HALF, due), Look::Attempt);
 }
 
 #[test]
@@ -101,7 +123,9 @@ fn a_push_for_what_was_not_there_says_that_it_is() {
     watch.read(node(1), Reading::Gone, HALF, at(0));
     watch.pushed(node(1), HALF, at(5));
     watch.pushed(node(0), HALF, at(5));
-    assert_eq!(watch.timeout(HALF, at(6)), Look::Read(vec![node(0), node(1)]));
+    let due = Instant::from_micros(6_500);
+    assert_eq!(watch.due(), Some(due), "spread: somebody else was after it");
+    assert_eq!(watch.timeout(HALF, due), Look::Read(vec![node(0), node(1)]));
 }
 
 #[test]
@@ -167,14 +191,16 @@ fn the_stagger_doubles_with_every_round_that_was_lost_though_a_quorum_was_believ
         [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 50_000, 50_000],
         "microseconds, up to the shortest delay"
     );
-    // Each owner that is seen without a collision takes a quarter of it.
-    for index in 0..2 {
-        watch.asked(node(index), 0, at(0));
-        watch.read(node(index), Reading::Held(None), 0, at(0));
+    // Each owner that is seen without a collision takes a quarter of it; the one that was collided with does not.
+    for _ in 0..2 {
+        for (index, reading) in [(0, Reading::Gone), (1, Reading::Held(None)), (0, Reading::Held(None))] {
+            watch.asked(node(index), 0, at(0));
+            watch.read(node(index), reading, 0, at(0));
+        }
     }
     assert_eq!(stays(&mut watch, false), 37_500);
     let mut watch = collided();
-    for _ in 0..2 {
+    for _ in 0..3 {
         for index in 0..3 {
             watch.asked(node(index), 0, at(30));
             watch.read(node(index), Reading::Gone, 0, at(30));
@@ -331,6 +357,8 @@ fn no_wake_up_is_lost() {
         let mut watch =
             Watch::new(Quorum::majority(NODES), (Duration::from_secs(3_600), Duration::from_secs(3_600)));
         watch.lost(Instant::from_secs(3_600));
+        // Half of them have met others before.
+        watch.stagger = ms(seed % 2 * 4);
         let servers = (0..3).map(|_| Server { key: Some(None), ..Server::default() }).collect();
         let mut trace = Trace { servers, watch, now: at(0), dice: Dice(seed), steps: Vec::new() };
         for index in 0..3 {

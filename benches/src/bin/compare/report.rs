@@ -50,7 +50,7 @@ const SHOWN: [(&str, &[&str], &str, &str); 8] = [
     ),
     ("w6", &["client CPU µs/renewal", "renewals", "locks lost"], "client CPU µs/renewal", "floor-q3"),
     ("w7", &["grants of the fifty", "grants of the one", "share of the one %"], "", ""),
-    ("w8", &["grants", "commands/grant"], "commands/grant", "redlock-tokio, polling"),
+    ("w8", &["grants", "commands/grant", "commands to come"], "commands/grant", "redlock-tokio, polling"),
 ];
 
 impl Table {
