@@ -8,6 +8,7 @@ mod partner;
 mod peers;
 mod report;
 mod servers;
+mod targets;
 mod workloads;
 
 use clap::{Parser, ValueEnum};
@@ -327,6 +328,9 @@ fn compare(options: &Options) -> Result<(), Box<dyn Error>> {
         tables.push(table);
     }
     bar.finish_and_clear();
+    if !options.json {
+        println!("{}", targets::markdown(&tables));
+    }
     if options.json {
         println!("{}", report::json(&tables)?);
     }

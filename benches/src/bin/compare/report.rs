@@ -5,8 +5,8 @@ use core::fmt::Write as _;
 
 /// One workload over one kind of server.
 pub(crate) struct Table {
-    title: String,
-    program: String,
+    pub(crate) title: String,
+    pub(crate) program: String,
     rows: Vec<(String, Vec<Figures>, u64)>,
 }
 
@@ -68,7 +68,7 @@ impl Table {
         }
     }
 
-    fn figure(&self, name: &str, figure: &str) -> Option<(f64, f64, f64)> {
+    pub(crate) fn figure(&self, name: &str, figure: &str) -> Option<(f64, f64, f64)> {
         let (_, runs, _) = self.rows.iter().find(|(of, ..)| of == name)?;
         let values: Vec<f64> = runs.iter().filter_map(|run| run.get(figure)).collect();
         (!values.is_empty()).then(|| median(values))

@@ -160,6 +160,9 @@ pub(crate) fn contended_figures(
     figures.put("wait max ms", percentile(&all, 1.0) / 1000.0);
     figures.put("least served", served.iter().min().copied().unwrap_or(0) as f64);
     figures.put("most served", served.iter().max().copied().unwrap_or(0) as f64);
+    let extremes = served.iter().min().zip(served.iter().max());
+    let ratio = extremes.map_or(0.0, |(least, most)| *least as f64 / (*most).max(1) as f64);
+    figures.put("least ÷ most served", ratio);
     figures.put("grants", all.len() as f64);
     figures.put("overlaps", overlaps as f64);
     figures
