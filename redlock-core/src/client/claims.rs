@@ -1,16 +1,18 @@
 //! Carries out what the quorum machines want: commands into outboxes, decisions into events.
 
 use super::Client;
-use super::timers::Due;
+use super::timers::{Due, Slot};
 use crate::error::{ExtendError, ExtendErrorKind, NodeFault, NodeOutcome, NodeReport};
 use crate::event::{Event, LostReason, ReleaseOutcome};
 use crate::ids::{LockId, NodeId, OperationId};
 use crate::machine::{Cause, Claim, Effect, EndReason, ExtendFailure, ReleaseVerdict, Verb, Vote};
-use crate::node::{Form, Node, Outgoing, Tag};
+use crate::node::{Form, Node, Tag};
 use crate::request::resource_text;
 use crate::time::Instant;
+use crate::token::Token;
 use crate::wire::command::{self, Counters};
 use crate::wire::handshake::{DeleteForm, ExtendForm};
+use crate::wire::template::Single;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -23,7 +25,7 @@ use core::time::Duration;
 pub(super) struct Entry {
     pub(super) claim: Claim,
     pub(super) keys: Arc<[Bytes]>,
-    pub(super) value: Bytes,
+    pub(super) token: Token,
     /// The acquire that made the attempt, until it is answered.
     pub(super) acquire: Option<OperationId>,
     /// How many attempts that acquire made, and when it was asked for; once it is granted.
@@ -41,9 +43,7 @@ pub(super) struct Entry {
     said_round: u32,
     /// Attempted or held.
     live: bool,
-    armed: Option<Instant>,
-    /// The command that was encoded last: the same one goes to all nodes of a dialect.
-    encoded: Option<(Form, Duration, Bytes)>,
+    armed: Slot,
 }
 
 /// What one node said in a round, beyond its vote.
@@ -57,14 +57,14 @@ impl Entry {
     pub(super) fn new(
         claim: Claim,
         keys: Arc<[Bytes]>,
-        value: Bytes,
+        token: Token,
         acquire: OperationId,
         now: Instant,
     ) -> Self {
         Self {
             claim,
             keys,
-            value,
+            token,
             acquire: Some(acquire),
             asked: (1, now),
             release: None,
@@ -74,8 +74,7 @@ impl Entry {
             round_start: now,
             said_round: 0,
             live: true,
-            armed: None,
-            encoded: None,
+            armed: Slot::default(),
         }
     }
 
@@ -110,32 +109,11 @@ impl Entry {
         }
     }
 
-    fn encode(&mut self, form: Form, ttl: Duration, counters: Counters) -> Bytes {
-        if let Some((same, same_ttl, bytes)) = &self.encoded
-            && *same == form
-            && *same_ttl == ttl
-        {
-            return bytes.clone();
-        }
-        let fence = self.claim.fence().unwrap_or_default();
-        let bytes = match form {
-            Form::Set | Form::SetAll => command::set(&self.keys, &self.value, ttl),
-            Form::FencedSet(_) => command::fenced_set(&self.keys, &self.value, ttl, counters),
-            Form::FencedRepair => command::fenced_repair(&self.keys, &self.value, ttl, counters, fence),
-            Form::Raise => command::raise(&self.keys, &self.value, counters, fence),
-            Form::Extend(extend) => command::extend(extend, &self.keys, &self.value, ttl),
-            Form::ExtendAll => command::extend(ExtendForm::Script, &self.keys, &self.value, ttl),
-            Form::Delete(delete) => command::release(delete, &self.keys, &self.value),
-            Form::DeleteAll(_) => command::release(DeleteForm::Script, &self.keys, &self.value),
-        };
-        self.encoded = Some((form, ttl, bytes.clone()));
-        bytes
-    }
-
     /// The form in which the verb goes to this node.
     fn form(&self, verb: Verb, node: &Node) -> Form {
         let fenced = self.claim.terms().fenced;
-        match (verb, self.keys.len()) {
+        // There are 64 at most.
+        match (verb, u8::try_from(self.keys.len()).unwrap_or(u8::MAX)) {
             (Verb::Set, keys) if fenced => Form::FencedSet(keys),
             (Verb::Repair { .. }, _) if fenced => Form::FencedRepair,
             (Verb::Raise { .. }, _) => Form::Raise,
@@ -185,6 +163,23 @@ impl Client {
         }
     }
 
+    /// A command of the claim is handed out to the node.
+    pub(super) fn handed_out(&mut self, lock: u64, node: NodeId, verb: Verb) {
+        let now = self.now;
+        match verb {
+            // Belief may be lowered by it (R14).
+            Verb::Extend { .. } => {
+                self.drive(lock, |claim, effects| claim.handed_out(node, verb, now, effects));
+            }
+            // These change what is known of the node, and neither what is due nor what is wanted.
+            Verb::Set | Verb::Repair { .. } | Verb::Raise { .. } | Verb::Release => {
+                let Some(entry) = self.claims.get_mut(lock) else { return };
+                entry.claim.handed_out(node, verb, now, &mut self.scratch);
+                debug_assert!(self.scratch.is_empty(), "nothing is wanted");
+            }
+        }
+    }
+
     /// Forgets a claim and its timer.
     pub(super) fn forget_claim(&mut self, lock: u64) {
         let Some(mut entry) = self.claims.remove(lock) else { return };
@@ -194,7 +189,7 @@ impl Client {
 
     pub(super) fn on_claim_due(&mut self, lock: u64) {
         if let Some(entry) = self.claims.get_mut(lock) {
-            entry.armed = None;
+            entry.armed = Slot::default();
         }
         let now = self.now;
         self.drive(lock, |claim, effects| claim.timeout(now, effects));
@@ -214,10 +209,6 @@ impl Client {
                 }
             }
             Effect::Granted { deadline, fence } => {
-                // What is held for long needs no copy of the SET.
-                if let Some(entry) = self.claims.get_mut(lock) {
-                    entry.encoded = None;
-                }
                 self.on_granted(lock, deadline, fence);
             }
             Effect::AttemptLost(loss) => self.on_attempt_lost(lock, loss),
@@ -235,8 +226,8 @@ impl Client {
         }
     }
 
-    fn send(&mut self, lock: u64, node: NodeId, verb: Verb) {
-        let (Some(entry), Some(node)) = (self.claims.get_mut(lock), self.nodes.get_mut(node.index())) else {
+    fn send(&mut self, lock: u64, id: NodeId, verb: Verb) {
+        let (Some(entry), Some(node)) = (self.claims.get_mut(lock), self.nodes.get(id.index())) else {
             return;
         };
         let ttl = match verb {
@@ -250,13 +241,41 @@ impl Client {
         };
         let form = entry.form(verb, node);
         let tag = Tag::Claim { lock: LockId(lock), verb, form };
-        let counters = Counters { retention: self.config.fence_retention() };
-        let bytes = entry.encode(form, ttl, counters);
-        let outgoing = Outgoing { tag, bytes, patience: entry.claim.terms().node_timeout };
+        let patience = entry.claim.terms().node_timeout;
+        // The same command goes to all nodes of a dialect, one after the other.
+        if self.encoded != Some((lock, form, ttl)) {
+            self.encoded = Some((lock, form, ttl));
+            self.encode(lock, form, ttl);
+        }
+        let Some(node) = self.nodes.get_mut(id.index()) else { return };
         if node.outbox.is_empty() {
             self.queue.outbox(node.connection());
         }
-        node.outbox.push_back(outgoing);
+        node.outbox.push(tag, self.encoder.newest(), patience);
+    }
+
+    fn encode(&mut self, lock: u64, form: Form, ttl: Duration) {
+        let Some(entry) = self.claims.get(lock) else { return };
+        let (keys, name) = (&*entry.keys, self.config.client_name());
+        let value = &mut self.value;
+        value.clear();
+        entry.token.write(name, value);
+        let counters = Counters { retention: self.config.fence_retention() };
+        let fence = entry.claim.fence().unwrap_or_default();
+        let bytes = match (form, keys) {
+            (Form::Set, [key]) => return self.encoder.encode(Single::Set, key, value, ttl),
+            (Form::Extend(form), [key]) => return self.encoder.encode(Single::Extend(form), key, value, ttl),
+            (Form::Delete(form), [key]) => {
+                return self.encoder.encode(Single::Release(form), key, value, ttl);
+            }
+            (Form::Set | Form::SetAll, _) => command::set(keys, value, ttl),
+            (Form::FencedSet(_), _) => command::fenced_set(keys, value, ttl, counters),
+            (Form::FencedRepair, _) => command::fenced_repair(keys, value, ttl, counters, fence),
+            (Form::Raise, _) => command::raise(keys, value, counters, fence),
+            (Form::Extend(_) | Form::ExtendAll, _) => command::extend(ExtendForm::Script, keys, value, ttl),
+            (Form::Delete(_) | Form::DeleteAll(_), _) => command::release(DeleteForm::Script, keys, value),
+        };
+        self.encoder.keep(&bytes);
     }
 
     fn on_round_done(&mut self, lock: u64, round: u32, cause: Cause, result: Result<Instant, ExtendFailure>) {

@@ -20,11 +20,12 @@ use crate::event::{DisconnectReason, Output};
 use crate::ids::{ConnectionId, LockId, NodeId, OperationId};
 use crate::machine::Effect;
 use crate::node::VoteCounts;
-use crate::node::{Node, Tag, required_uptime};
+use crate::node::{Form, Node, required_uptime};
 use crate::request::AcquireRequest;
 use crate::rng::Rng;
 use crate::table::Table;
 use crate::time::{Deadline, Instant, TimeoutReason};
+use crate::wire::template::Encoder;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -35,6 +36,7 @@ use claims::Entry;
 use operations::Operation;
 use output::OutputQueue;
 use queue::Line;
+pub(crate) use timers::Slot;
 use timers::{Due, Timers};
 
 pub use view::{LockView, NodeState, NodeStatus};
@@ -79,7 +81,12 @@ pub struct Client {
     closed: bool,
     /// Room for the effects of one input, kept between calls.
     scratch: Vec<Effect>,
-    tags: Vec<Tag>,
+    /// Encodes the commands of locks.
+    encoder: Encoder,
+    /// Which command it encoded last: of this lock, in this form, with this ttl.
+    encoded: Option<(u64, Form, Duration)>,
+    /// Room for a lock's value.
+    value: Vec<u8>,
 }
 
 /// Counts only: outboxes and locks hold passwords and tokens (R26).
@@ -125,7 +132,9 @@ impl Client {
             closing: None,
             closed: false,
             scratch: Vec::new(),
-            tags: Vec::new(),
+            encoder: Encoder::new(),
+            encoded: None,
+            value: Vec::new(),
         };
         for index in 0..client.nodes.len() {
             client.connect_node(index);

@@ -1,7 +1,7 @@
 //! What happens on connections: made, greeted, answered, broken.
 
 use super::Client;
-use super::timers::Due;
+use super::timers::{Due, Slot};
 use crate::error::NodeFault;
 use crate::event::{DisconnectReason, Event, Output};
 use crate::ids::{ConnectionId, LockId};
@@ -20,13 +20,13 @@ impl Form {
         match self {
             Self::Set => Asked::Set { keys: 1 },
             Self::SetAll => Asked::Set { keys: usize::MAX },
-            Self::FencedSet(keys) => Asked::FencedSet { keys },
+            Self::FencedSet(keys) => Asked::FencedSet { keys: keys as usize },
             Self::FencedRepair => Asked::FencedRepair,
             Self::Raise => Asked::Raise,
             Self::Extend(form) => Asked::Extend { form, keys: 1 },
             Self::ExtendAll => Asked::Extend { form: ExtendForm::Script, keys: usize::MAX },
             Self::Delete(form) => Asked::Release { form, keys: 1 },
-            Self::DeleteAll(keys) => Asked::Release { form: DeleteForm::Script, keys },
+            Self::DeleteAll(keys) => Asked::Release { form: DeleteForm::Script, keys: keys as usize },
         }
     }
 }
@@ -54,7 +54,7 @@ impl Client {
 
     pub(super) fn on_node_due(&mut self, index: usize) {
         let Some(node) = self.nodes.get_mut(index) else { return };
-        node.armed = None;
+        node.armed = Slot::default();
         if node.end_quarantine(self.now) {
             self.queue.notice(Event::QuarantineOver { node: node.id });
             self.arm_node(index);
@@ -347,10 +347,8 @@ impl Client {
             }
             Said::Error(mut error) => {
                 if let Some(entry) = self.claims.get(lock.0) {
-                    error.redact(&[
-                        &entry.value,
-                        entry.value.get(..crate::token::TOKEN_DIGITS).unwrap_or_default(),
-                    ]);
+                    let value = entry.token.value(self.config.client_name());
+                    error.redact(&[&value, value.get(..crate::token::TOKEN_DIGITS).unwrap_or_default()]);
                 }
                 if error.closes_connection() {
                     // It answers no request (R21): whether this one ran is not known.

@@ -2,7 +2,7 @@
 
 use super::Client;
 use super::claims::{Entry, lost_reason};
-use super::timers::Due;
+use super::timers::{Due, Slot};
 use crate::error::{
     AcquireError, AcquireErrorKind, ConnectError, ExtendErrorKind, ExtendRefused, Holder, LimitKind,
     NodeFault, NodeOutcome, NodeReport, UnknownLock,
@@ -13,7 +13,7 @@ use crate::machine::{Acquire, Claim, EndReason, ExtendBar, NextStep, Quorum, Rea
 use crate::node::{Node, Outgoing, Tag};
 use crate::request::{AcquireRequest, check_request, check_ttl, resource_text};
 use crate::time::Instant;
-use crate::token;
+use crate::token::Token;
 use crate::wire::command;
 use crate::wire::reply::Reply;
 use alloc::boxed::Box;
@@ -48,7 +48,7 @@ pub(super) struct AcquireOperation {
     pub(super) last: Option<RoundLoss>,
     /// What the nodes said in the last attempt that was lost.
     reports: Vec<NodeReport>,
-    armed: Option<Instant>,
+    armed: Slot,
 }
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(super) enum AcquirePhase {
 pub(super) struct ConnectOperation {
     start: Instant,
     until: Instant,
-    armed: Option<Instant>,
+    armed: Slot,
 }
 
 impl AcquireOperation {
@@ -128,7 +128,7 @@ impl Client {
             phase: AcquirePhase::Queued,
             last: None,
             reports: Vec::new(),
-            armed: None,
+            armed: Slot::default(),
         }));
         match refused {
             Some(kind) => self.fail_acquire(operation, kind),
@@ -161,7 +161,7 @@ impl Client {
             return self.fail_acquire(operation, AcquireErrorKind::WaitOver { last });
         };
         let attempt = acquire.row.attempt();
-        let value = token::value(acquire.entropy, attempt, self.config.client_name());
+        let token = Token { entropy: acquire.entropy, attempt };
         let terms = Terms {
             quorum: Quorum::planted(self.config.node_count(), self.config.quorum()),
             drift: self.config.drift(),
@@ -179,7 +179,7 @@ impl Client {
             .map(|node| if node.pipeline() >= in_flight_limit { Reach::Down } else { node.reach() });
         let mut effects = core::mem::take(&mut self.scratch);
         let claim = Claim::new(terms, reach, now, &mut effects);
-        let entry = Entry::new(claim, acquire.keys.clone(), value, OperationId(operation), now);
+        let entry = Entry::new(claim, acquire.keys.clone(), token, OperationId(operation), now);
         let lock = self.claims.insert(entry);
         self.live_claims += 1;
         acquire.phase = AcquirePhase::Attempting(lock);
@@ -422,7 +422,7 @@ impl Client {
     pub(super) fn start_connect(&mut self, timeout: Duration) -> OperationId {
         let until = self.now.saturating_add(timeout);
         let has_room = self.room_for_operation();
-        let connect = ConnectOperation { start: self.now, until, armed: None };
+        let connect = ConnectOperation { start: self.now, until, armed: Slot::default() };
         let operation = self.operations.insert(Operation::Connect(connect));
         if self.closing.is_some() {
             self.fail_connect(operation, ConnectEnd::Closed);
@@ -550,7 +550,7 @@ impl Client {
     pub(super) fn on_operation_due(&mut self, operation: u64) {
         let step = match self.operations.get_mut(operation) {
             Some(Operation::Acquire(acquire)) => {
-                acquire.armed = None;
+                acquire.armed = Slot::default();
                 match acquire.phase {
                     AcquirePhase::Queued => Self::end_of_wait,
                     AcquirePhase::Sleeping(_) => Self::wake,
@@ -559,7 +559,7 @@ impl Client {
                 }
             }
             Some(Operation::Connect(connect)) => {
-                connect.armed = None;
+                connect.armed = Slot::default();
                 return self.fail_connect(operation, ConnectEnd::TimedOut);
             }
             Some(Operation::Extend(_) | Operation::Release(_)) | None => return,

@@ -3,7 +3,7 @@
 use super::Client;
 use crate::event::{Event, Output};
 use crate::ids::{ConnectionId, LockId, OperationId};
-use crate::node::Tag;
+use crate::node::{Node, Tag};
 use alloc::collections::VecDeque;
 
 /// Something in the queue.
@@ -145,17 +145,20 @@ impl Client {
     /// What waits for the connection, as one payload; the machines are told that it is handed out.
     fn hand_out(&mut self, connection: ConnectionId) -> Option<Output> {
         let now = self.now;
-        let mut tags = core::mem::take(&mut self.tags);
         let index = connection.node.index();
         let node = self.nodes.get_mut(index).filter(|node| node.connection() == connection)?;
-        let payload = node.hand_out(now, |tag| tags.push(tag));
-        for tag in tags.drain(..) {
-            if let Tag::Claim { lock, verb, .. } = tag {
-                self.drive(lock.0, |claim, effects| claim.handed_out(connection.node, verb, now, effects));
+        let handed_out = node.hand_out(now);
+        if let Some((_, first)) = &handed_out {
+            // What telling a machine puts into the outbox is behind these, and waits.
+            let end = self.nodes.get(index).map_or(0, Node::pipeline);
+            for number in *first..end {
+                let tag = self.nodes.get(index).and_then(|node| node.outbox.tag(number));
+                if let Some(Tag::Claim { lock, verb, .. }) = tag {
+                    self.handed_out(lock.0, connection.node, verb);
+                }
             }
         }
-        self.tags = tags;
         self.arm_node(index);
-        payload.map(|payload| Output::Transmit { connection, payload })
+        handed_out.map(|(payload, _)| Output::Transmit { connection, payload })
     }
 }

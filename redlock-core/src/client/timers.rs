@@ -1,9 +1,7 @@
 //! What is due when: one timer per node, per lock and per operation.
 
 use crate::time::{Deadline, Instant, TimeoutReason};
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use core::time::Duration;
 
 /// Whose timer it is. The order decides among those due at one instant: locks first, since expiry wins a tie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,23 +12,48 @@ pub(super) enum Due {
     Closing,
 }
 
+/// When one timer is armed for, as its owner keeps it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    /// [`Instant::MAX`] where it is not armed.
+    at: Instant,
+    /// Where its place in the heap is written down.
+    handle: u32,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self { at: Instant::MAX, handle: 0 }
+    }
+}
+
 /// All armed timers, soonest first.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Timers {
-    /// With one that is never due, so that the set is never empty: it would give its memory back, and take it again.
-    armed: BTreeSet<(Instant, Due)>,
+    /// A heap with four branches at each place: it takes no memory of its own for a timer that comes and goes.
+    heap: Vec<Armed>,
+    /// Where each of them is, by its handle.
+    places: Vec<u32>,
+    /// Handles that are not in use.
+    free: Vec<u32>,
     /// The nodes' by themselves: they are few, and move with every command and every reply.
-    nodes: Vec<Option<Instant>>,
+    nodes: Vec<Instant>,
     /// The first of them.
-    first_node: Option<(Instant, Due)>,
+    first_node: Option<(Instant, u8)>,
     /// Whose timer is being fired, while those that are due are.
     firing: Option<Due>,
 }
 
-impl Default for Timers {
-    fn default() -> Self {
-        let armed = BTreeSet::from([(Instant::MAX, Due::Closing)]);
-        Self { armed, nodes: Vec::new(), first_node: None, firing: None }
+#[derive(Clone, Copy, Debug)]
+struct Armed {
+    at: Instant,
+    due: Due,
+    handle: u32,
+}
+
+impl Armed {
+    fn is_before(&self, other: &Self) -> bool {
+        self.at < other.at || (self.at == other.at && self.due < other.due)
     }
 }
 
@@ -40,52 +63,138 @@ impl Timers {
     /// Never to `now` or before, since what is due now was dealt with and the driver must be able to wait; but while
     /// timers are fired, another one that is due stays due: whatever touches its owner meanwhile, its expiry comes before
     /// the call's input.
-    pub(super) fn arm(&mut self, slot: &mut Option<Instant>, due: Due, at: Option<Instant>, now: Instant) {
-        let least = match self.firing {
-            Some(fired) if fired != due => Instant::ZERO,
-            Some(_) | None => now.saturating_add(Duration::from_nanos(1)),
+    pub(super) fn arm(&mut self, slot: &mut Slot, due: Due, at: Option<Instant>, now: Instant) {
+        let at = match (at, self.firing) {
+            (None, _) => Instant::MAX,
+            (Some(at), Some(fired)) if fired != due => at,
+            (Some(at), _) => at.max(now.saturating_add_nanos(1)),
         };
-        let at = at.map(|at| at.max(least)).filter(|at| *at != Instant::MAX);
-        if *slot == at {
+        if slot.at == at {
             return;
         }
+        let before = core::mem::replace(&mut slot.at, at);
         if let Due::Node(index) = due {
-            self.arm_node(usize::from(index), at);
+            self.arm_node(index, at);
+        } else if before == Instant::MAX {
+            slot.handle = self.insert(at, due);
+        } else if at == Instant::MAX {
+            self.remove(slot.handle);
         } else {
-            if let Some(old) = *slot {
-                self.armed.remove(&(old, due));
-            }
-            if let Some(at) = at {
-                self.armed.insert((at, due));
-            }
+            self.change(slot.handle, at);
         }
-        *slot = at;
     }
 
-    fn arm_node(&mut self, index: usize, at: Option<Instant>) {
-        if self.nodes.len() <= index {
-            self.nodes.resize(index + 1, None);
+    fn arm_node(&mut self, index: u8, at: Instant) {
+        let place = usize::from(index);
+        if self.nodes.len() <= place {
+            self.nodes.resize(place + 1, Instant::MAX);
         }
-        if let Some(armed) = self.nodes.get_mut(index) {
+        if let Some(armed) = self.nodes.get_mut(place) {
             *armed = at;
         }
-        let moved = at.zip(u8::try_from(index).ok()).map(|(at, index)| (at, Due::Node(index)));
-        match (self.first_node, moved) {
-            (Some((_, Due::Node(first))), _) if usize::from(first) == index => {
-                let nodes = self.nodes.iter().zip(0..=u8::MAX);
-                self.first_node = nodes.filter_map(|(at, index)| Some(((*at)?, Due::Node(index)))).min();
+        match self.first_node {
+            // The first one is put off: another one may be the first now.
+            Some((before, first)) if first == index && at > before => {
+                let nodes = self.nodes.iter().copied().zip(0..=u8::MAX);
+                self.first_node = nodes.min().filter(|first| first.0 < Instant::MAX);
             }
-            (Some(first), Some(moved)) => self.first_node = Some(first.min(moved)),
-            (None, moved) => self.first_node = moved,
-            (Some(_), None) => {}
+            Some(first) if first <= (at, index) => {}
+            Some(_) | None => self.first_node = Some((at, index)).filter(|first| first.0 < Instant::MAX),
         }
     }
 
+    // ---- the heap ----
+
+    fn insert(&mut self, at: Instant, due: Due) -> u32 {
+        let handle = self.free.pop().unwrap_or_else(|| {
+            let handle = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+            self.places.push(0);
+            handle
+        });
+        let armed = Armed { at, due, handle };
+        let place = self.heap.len();
+        self.heap.push(armed);
+        self.rise(place, armed);
+        handle
+    }
+
+    fn remove(&mut self, handle: u32) {
+        let Some(place) = self.place_of(handle) else { return };
+        self.free.push(handle);
+        let Some(last) = self.heap.pop() else { return };
+        if place < self.heap.len() {
+            self.settle(place, last);
+        }
+    }
+
+    fn change(&mut self, handle: u32, at: Instant) {
+        let Some(place) = self.place_of(handle) else { return };
+        let Some(armed) = self.heap.get(place) else { return };
+        self.settle(place, Armed { at, ..*armed });
+    }
+
+    /// Puts the timer where it belongs, from this place on up or down.
+    fn settle(&mut self, place: usize, armed: Armed) {
+        let above = place.checked_sub(1).and_then(|below| self.heap.get(below / 4));
+        if above.is_some_and(|above| armed.is_before(above)) {
+            self.rise(place, armed);
+        } else {
+            self.sink(place, armed);
+        }
+    }
+
+    fn rise(&mut self, mut place: usize, armed: Armed) {
+        while let Some(below) = place.checked_sub(1) {
+            let Some(above) = self.heap.get(below / 4).copied().filter(|above| armed.is_before(above)) else {
+                break;
+            };
+            self.put(place, above);
+            place = below / 4;
+        }
+        self.put(place, armed);
+    }
+
+    fn sink(&mut self, mut place: usize, armed: Armed) {
+        loop {
+            let first = place * 4 + 1;
+            let branches = self.heap.get(first..self.heap.len().min(first + 4)).unwrap_or_default();
+            let mut least = (place, armed);
+            for (branch, below) in (first..).zip(branches) {
+                if below.is_before(&least.1) {
+                    least = (branch, *below);
+                }
+            }
+            if least.0 == place {
+                break;
+            }
+            self.put(place, least.1);
+            place = least.0;
+        }
+        self.put(place, armed);
+    }
+
+    fn put(&mut self, place: usize, armed: Armed) {
+        if let Some(slot) = self.heap.get_mut(place) {
+            *slot = armed;
+        }
+        if let Some(slot) = self.places.get_mut(armed.handle as usize) {
+            // There are fewer timers than locks, operations and nodes may be at once.
+            *slot = u32::try_from(place).unwrap_or(u32::MAX);
+        }
+    }
+
+    fn place_of(&self, handle: u32) -> Option<usize> {
+        self.places.get(handle as usize).map(|place| *place as usize)
+    }
+
+    // ---- what is due ----
+
     fn first(&self) -> Option<(Instant, Due)> {
-        let other = self.armed.first().copied().filter(|other| other.0 < Instant::MAX);
-        match (other, self.first_node) {
-            (Some(other), Some(node)) => Some(other.min(node)),
-            (other, node) => other.or(node),
+        match (self.heap.first(), self.first_node) {
+            (Some(armed), Some(node)) => Some((armed.at, armed.due).min((node.0, Due::Node(node.1)))),
+            (Some(armed), None) => Some((armed.at, armed.due)),
+            (None, Some(node)) => Some((node.0, Due::Node(node.1))),
+            (None, None) => None,
         }
     }
 
@@ -93,14 +202,14 @@ impl Timers {
     /// answers `None`.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<Due> {
         self.firing = None;
-        let first = self.first().filter(|first| first.0 <= now)?;
-        if let Due::Node(index) = first.1 {
-            self.arm_node(usize::from(index), None);
-        } else {
-            self.armed.remove(&first);
+        let (_, due) = self.first().filter(|first| first.0 <= now)?;
+        if let Due::Node(index) = due {
+            self.arm_node(index, Instant::MAX);
+        } else if let Some(first) = self.heap.first() {
+            self.remove(first.handle);
         }
-        self.firing = Some(first.1);
-        Some(first.1)
+        self.firing = Some(due);
+        Some(due)
     }
 
     pub(super) fn next(&self) -> Option<Deadline> {
@@ -122,7 +231,7 @@ mod tests {
     #[test]
     fn a_due_timer_is_not_put_off_by_whatever_else_is_due() {
         let (mut timers, now) = (Timers::default(), Instant::from_secs(9));
-        let (mut node, mut claim) = (None, None);
+        let (mut node, mut claim) = (Slot::default(), Slot::default());
         timers.arm(&mut node, Due::Node(0), Some(Instant::from_secs(1)), Instant::ZERO);
         timers.arm(&mut claim, Due::Claim(7), Some(Instant::from_secs(2)), Instant::ZERO);
         assert_eq!(timers.pop_due(now), Some(Due::Node(0)));
@@ -130,7 +239,7 @@ mod tests {
         timers.arm(&mut claim, Due::Claim(7), Some(Instant::from_secs(2)), now);
         assert_eq!(timers.pop_due(now), Some(Due::Claim(7)));
         // One that was fired just now is due later at the earliest.
-        claim = None;
+        claim = Slot::default();
         timers.arm(&mut claim, Due::Claim(7), Some(Instant::from_secs(2)), now);
         assert_eq!(timers.pop_due(now), None);
         assert!(timers.next().is_some_and(|deadline| deadline.at > now));
@@ -139,7 +248,7 @@ mod tests {
     #[test]
     fn nodes_and_all_others_are_due_in_one_order() {
         let (mut timers, start) = (Timers::default(), Instant::ZERO);
-        let (mut slots, mut claim) = ([None; 3], None);
+        let (mut slots, mut claim) = ([Slot::default(); 3], Slot::default());
         for (index, secs) in [(0, 5), (1, 3), (2, 4)] {
             let at = Some(Instant::from_secs(secs));
             let slot = &mut slots[usize::from(index)];
@@ -157,5 +266,42 @@ mod tests {
         assert_eq!(timers.pop_due(now), Some(Due::Node(1)));
         assert_eq!(timers.pop_due(now), None);
         assert_eq!(timers.next(), None);
+    }
+
+    #[test]
+    fn any_order_of_calls_is_as_by_a_sorted_set() {
+        let mut rng = crate::rng::Rng::new(7);
+        let (mut timers, mut sorted) = (Timers::default(), alloc::collections::BTreeSet::new());
+        let mut slots = [Slot::default(); 100];
+        let mut now = Instant::from_secs(1);
+        for _ in 0..20_000 {
+            let owner = rng.next_u32() % 100;
+            let due = match owner {
+                0..=6 => Due::Node(u8::try_from(owner).unwrap()),
+                7..=50 => Due::Claim(u64::from(owner)),
+                _ => Due::Operation(u64::from(owner)),
+            };
+            let slot = &mut slots[owner as usize];
+            sorted.remove(&(slot.at, due));
+            let after = u64::from(rng.next_u32() % 50);
+            let at = (after > 9).then(|| now.saturating_add_nanos(after));
+            timers.arm(slot, due, at, now);
+            sorted.extend(at.map(|at| (at, due)));
+            assert_eq!(timers.first(), sorted.first().copied());
+            if rng.next_u32() % 10 == 0 {
+                now = now.saturating_add_nanos(u64::from(rng.next_u32() % 30));
+                while let Some(due) = timers.pop_due(now) {
+                    assert_eq!(sorted.pop_first().map(|first| first.1), Some(due));
+                    let owner = match due {
+                        Due::Node(owner) => u64::from(owner),
+                        Due::Claim(owner) | Due::Operation(owner) => owner,
+                        Due::Closing => panic!("nobody closes"),
+                    };
+                    slots[usize::try_from(owner).unwrap()] = Slot::default();
+                }
+                assert!(sorted.first().is_none_or(|first| first.0 > now));
+            }
+        }
+        assert!(timers.places.len() <= 93, "places are used again");
     }
 }
