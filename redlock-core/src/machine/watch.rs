@@ -263,10 +263,11 @@ impl Watch {
             let range = self.delay.1.saturating_sub(self.delay.0);
             self.retry_at = Some(now.saturating_add(self.delay.0).saturating_add(part(range, random)));
         }
+        let is_told = self.is_told_by_a_quorum();
         let is_news = |known: &Known| match known {
             Known::Changed { .. } => true,
-            // Those that tell are too few.
-            Known::Left => self.retry_at.is_some(),
+            // Those that tell are too few to be told of every quorum that gets free.
+            Known::Left => !is_told,
             Known::Unknown | Known::Asked { .. } | Known::Held(_) | Known::Free => false,
         };
         if !self.nodes.iter().any(is_news) {

@@ -236,7 +236,7 @@ impl Dice {
 }
 
 /// A server with one key, one connection, and what is under way on it.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Server {
     /// Whether the key is there, and until when.
     key: Option<Option<Instant>>,
@@ -382,5 +382,177 @@ fn no_wake_up_is_lost() {
             made = trace.pass(until);
         }
         assert!(made || !trace.is_free(), "seed {seed}: {:?}\n{:#?}", trace.watch, trace.steps);
+    }
+}
+
+/// Servers and a waiter, and how many changes are still to come: a state of the search below.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    servers: Vec<Server>,
+    watch: Watch,
+    now: Instant,
+    changes: u8,
+}
+
+impl State {
+    fn ask(&mut self, index: usize) {
+        self.servers[index].asked.push_back(());
+        self.watch.asked(node(u8::try_from(index).unwrap()), HALF, self.now);
+    }
+
+    /// `tells` is false for a node that refuses to register.
+    fn deliver(&mut self, index: usize, tells: bool) {
+        let id = node(u8::try_from(index).unwrap());
+        match self.servers[index].said.pop_front() {
+            Some(Some(reading)) => {
+                let reading = if tells { reading } else { Reading::Refused };
+                self.watch.read(id, reading, HALF, self.now);
+            }
+            Some(None) if tells => self.watch.pushed(id, HALF, self.now),
+            Some(None) | None => {}
+        }
+    }
+
+    /// The connection breaks, and what is under way on it is lost, pushes too; then there is a new one. A node that
+    /// restarts has also forgotten the key.
+    fn reconnect(&mut self, index: usize, restarts: bool) {
+        let key = if restarts { None } else { self.servers[index].key };
+        self.servers[index] = Server { key, ..Server::default() };
+        self.watch.broken(node(u8::try_from(index).unwrap()), HALF, self.now);
+        self.ask(index);
+    }
+
+    /// What is due next. Answers whether a round is made.
+    fn fire(&mut self) -> bool {
+        let Some(due) = self.watch.due() else { return false };
+        self.now = self.now.max(due);
+        match self.watch.timeout(HALF, self.now) {
+            Look::Attempt => return true,
+            Look::Read(nodes) => nodes.iter().for_each(|node| self.ask(node.index())),
+            Look::Wait => {}
+        }
+        false
+    }
+
+    /// All states that one step leads to; none after a round.
+    fn next(&self, refuses: Option<usize>) -> Vec<Self> {
+        let mut next = Vec::new();
+        let mut step = |change: u8, step: &dyn Fn(&mut Self) -> bool| {
+            if change > self.changes {
+                return;
+            }
+            let mut state = self.clone();
+            state.changes -= change;
+            if !step(&mut state) && state != *self {
+                next.push(state);
+            }
+        };
+        let mut each = |index: usize| {
+            let tells = refuses != Some(index);
+            step(0, &|state| {
+                state.servers[index].serve(state.now);
+                false
+            });
+            step(0, &|state| {
+                state.deliver(index, tells);
+                false
+            });
+            let is_held = self.servers[index].key.is_some();
+            step(1, &|state| {
+                state.servers[index].change(if is_held { None } else { Some(None) });
+                false
+            });
+            // An extension, or another holder in its place.
+            if is_held {
+                step(1, &|state| {
+                    state.servers[index].change(Some(None));
+                    false
+                });
+            }
+            for restarts in [false, true] {
+                step(1, &|state| {
+                    state.reconnect(index, restarts);
+                    false
+                });
+            }
+        };
+        (0..3).for_each(&mut each);
+        // The retry delay is no step of it: nothing may depend on it.
+        if self.watch.due().is_some_and(|due| due < FAR) {
+            step(0, &Self::fire);
+        }
+        next
+    }
+
+    /// Everything that is under way arrives, and nothing else happens. Answers whether a round is made before the delay.
+    fn settles(mut self, refuses: Option<usize>) -> bool {
+        for _ in 0..50 {
+            for index in 0..3 {
+                self.servers[index].serve(self.now);
+                while !self.servers[index].said.is_empty() {
+                    self.deliver(index, refuses != Some(index));
+                }
+            }
+            if self.watch.due().is_some_and(|due| due < FAR) && self.fire() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// When the retry delay would come.
+const FAR: Instant = Instant::from_secs(3_600);
+
+/// *All* orders in which the reads of three nodes are executed and answered, and keys are deleted, set, extended, and nodes
+/// cut off and restarted, so many times in all. Wherever that leads, once nothing happens any more: where those nodes that tell
+/// are free in a quorum, the waiter makes a round, and not by the retry delay.
+fn no_wake_up_is_lost_in_any_order(changes: u8, refuses: Option<usize>, stagger: Duration) -> usize {
+    let mut watch =
+        Watch::new(Quorum::majority(NODES), (Duration::from_secs(3_600), Duration::from_secs(3_600)));
+    watch.lost(FAR);
+    watch.stagger = stagger;
+    let servers = (0..3).map(|_| Server { key: Some(None), ..Server::default() }).collect();
+    let mut first = State { servers, watch, now: at(0), changes };
+    (0..3).for_each(|index| first.ask(index));
+    let mut seen = alloc::collections::BTreeSet::new();
+    let mut open = vec![first];
+    let hash = |state: &State| {
+        use core::hash::BuildHasher as _;
+        hasher().hash_one(state)
+    };
+    while let Some(state) = open.pop() {
+        if !seen.insert(hash(&state)) {
+            continue;
+        }
+        let is_free = |index: &usize| refuses != Some(*index) && state.servers[*index].key.is_none();
+        if (0..3).filter(is_free).count() >= 2 {
+            assert!(state.clone().settles(refuses), "no round: {state:#?}");
+        }
+        open.extend(state.next(refuses));
+    }
+    seen.len()
+}
+
+/// One that gives the same numbers each time.
+fn hasher() -> impl core::hash::BuildHasher {
+    core::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default()
+}
+
+#[test]
+fn no_wake_up_is_lost_in_any_order_of_three_changes() {
+    for stagger in [ms(0), ms(4)] {
+        let states = no_wake_up_is_lost_in_any_order(3, None, stagger);
+        assert!(states > 10_000, "only {states} states");
+    }
+}
+
+#[test]
+fn no_wake_up_is_lost_where_a_node_cannot_tell() {
+    for refuses in 0..3 {
+        for stagger in [ms(0), ms(4)] {
+            let states = no_wake_up_is_lost_in_any_order(3, Some(refuses), stagger);
+            assert!(states > 1_000, "only {states} states");
+        }
     }
 }
