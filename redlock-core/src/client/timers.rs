@@ -38,8 +38,8 @@ pub(super) struct Timers {
     free: Vec<u32>,
     /// The nodes' by themselves: they are few, and move with every command and every reply.
     nodes: Vec<Instant>,
-    /// The first of them.
-    first_node: Option<(Instant, u8)>,
+    /// None of them is due before this. Most are put off, which moves it only when it has passed.
+    no_node_before: Instant,
     /// Whose timer is being fired, while those that are due are.
     firing: Option<Due>,
 }
@@ -92,15 +92,14 @@ impl Timers {
         if let Some(armed) = self.nodes.get_mut(place) {
             *armed = at;
         }
-        match self.first_node {
-            // The first one is put off: another one may be the first now.
-            Some((before, first)) if first == index && at > before => {
-                let nodes = self.nodes.iter().copied().zip(0..=u8::MAX);
-                self.first_node = nodes.min().filter(|first| first.0 < Instant::MAX);
-            }
-            Some(first) if first <= (at, index) => {}
-            Some(_) | None => self.first_node = Some((at, index)).filter(|first| first.0 < Instant::MAX),
-        }
+        self.no_node_before = self.no_node_before.min(at);
+    }
+
+    /// The first node's timer; where several are due at one instant, that of the first of them.
+    fn first_node(&self) -> Option<(Instant, u8)> {
+        let at = self.nodes.iter().copied().min().filter(|at| *at < Instant::MAX)?;
+        let index = self.nodes.iter().position(|other| *other == at)?;
+        Some((at, u8::try_from(index).unwrap_or(u8::MAX)))
     }
 
     // ---- the heap ----
@@ -190,7 +189,7 @@ impl Timers {
     // ---- what is due ----
 
     fn first(&self) -> Option<(Instant, Due)> {
-        match (self.heap.first(), self.first_node) {
+        match (self.heap.first(), self.first_node()) {
             (Some(armed), Some(node)) => Some((armed.at, armed.due).min((node.0, Due::Node(node.1)))),
             (Some(armed), None) => Some((armed.at, armed.due)),
             (None, Some(node)) => Some((node.0, Due::Node(node.1))),
@@ -200,8 +199,17 @@ impl Timers {
 
     /// The next one due at or before `now`, disarmed; its owner has to forget that it was armed. To be called until it
     /// answers `None`.
+    #[inline]
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<Due> {
         self.firing = None;
+        if self.no_node_before > now && self.heap.first().is_none_or(|armed| armed.at > now) {
+            return None;
+        }
+        self.pop_first(now)
+    }
+
+    fn pop_first(&mut self, now: Instant) -> Option<Due> {
+        self.no_node_before = self.first_node().map_or(Instant::MAX, |first| first.0);
         let (_, due) = self.first().filter(|first| first.0 <= now)?;
         if let Due::Node(index) = due {
             self.arm_node(index, Instant::MAX);
@@ -213,14 +221,16 @@ impl Timers {
     }
 
     pub(super) fn next(&self) -> Option<Deadline> {
-        self.first().map(|(at, due)| Deadline {
-            at,
-            reason: match due {
-                Due::Claim(_) | Due::Closing => TimeoutReason::Lock,
-                Due::Operation(_) => TimeoutReason::Operation,
-                Due::Node(_) => TimeoutReason::Node,
-            },
-        })
+        let node = self.nodes.iter().copied().min().unwrap_or(Instant::MAX);
+        let (at, reason) = match self.heap.first() {
+            Some(Armed { at, due: Due::Closing, .. }) if *at == node => (node, TimeoutReason::Node),
+            Some(Armed { at, due, .. }) if *at <= node => {
+                let is_operation = matches!(due, Due::Operation(_));
+                (*at, if is_operation { TimeoutReason::Operation } else { TimeoutReason::Lock })
+            }
+            Some(_) | None => (node, TimeoutReason::Node),
+        };
+        (at < Instant::MAX).then_some(Deadline { at, reason })
     }
 }
 
@@ -288,7 +298,7 @@ mod tests {
             timers.arm(slot, due, at, now);
             sorted.extend(at.map(|at| (at, due)));
             assert_eq!(timers.first(), sorted.first().copied());
-            if rng.next_u32() % 10 == 0 {
+            if rng.next_u32().is_multiple_of(10) {
                 now = now.saturating_add_nanos(u64::from(rng.next_u32() % 30));
                 while let Some(due) = timers.pop_due(now) {
                     assert_eq!(sorted.pop_first().map(|first| first.1), Some(due));

@@ -34,6 +34,27 @@ pub(crate) enum Reply {
     Other(&'static str),
 }
 
+/// What nodes answer nearly always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Usual {
+    /// `+OK`.
+    Ok,
+    /// `:1`.
+    One,
+    /// `:0`.
+    Zero,
+}
+
+impl From<Usual> for Reply {
+    fn from(usual: Usual) -> Self {
+        match usual {
+            Usual::Ok => Self::Ok,
+            Usual::One => Self::Integer(1),
+            Usual::Zero => Self::Integer(0),
+        }
+    }
+}
+
 impl Reply {
     /// The text of a status line or the bytes of a string.
     pub(crate) fn as_bytes(&self) -> Option<&[u8]> {
