@@ -39,7 +39,6 @@ use keys::KeyPool;
 use operations::Operation;
 use output::OutputQueue;
 use queue::Line;
-pub(crate) use timers::Slot;
 use timers::{Due, Timers};
 
 pub use view::{LockView, NodeState, NodeStatus};

@@ -1,7 +1,6 @@
 //! What happens on connections: made, greeted, answered, broken.
 
 use super::Client;
-use super::timers::{Due, Slot};
 use crate::error::NodeFault;
 use crate::event::{DisconnectReason, Event, Output};
 use crate::ids::{ConnectionId, LockId};
@@ -49,12 +48,11 @@ impl Client {
     pub(super) fn arm_node(&mut self, index: usize) {
         let Some(node) = self.nodes.get_mut(index) else { return };
         let due = node.due();
-        self.timers.arm(&mut node.armed, Due::Node(node.id.0), due, self.now);
+        self.timers.arm_node(node.id.0, due, self.now);
     }
 
     pub(super) fn on_node_due(&mut self, index: usize) {
         let Some(node) = self.nodes.get_mut(index) else { return };
-        node.armed = Slot::default();
         if node.end_quarantine(self.now) {
             self.queue.notice(Event::QuarantineOver { node: node.id });
             self.arm_node(index);
