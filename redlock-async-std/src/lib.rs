@@ -54,6 +54,7 @@
 //! ```
 //!
 //! Whoever starts an operation, on whichever thread, writes its bytes to the sockets himself, and then waits for the answer.
+//! Where many operations are under way, they leave their bytes to the driver, which writes those of all at once.
 //!
 //! | what | where | what happens |
 //! | --- | --- | --- |

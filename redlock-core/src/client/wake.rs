@@ -104,7 +104,12 @@ impl Client {
         let (now, random) = (self.now, self.rng.next_u32());
         let Some((_, watch)) = self.lines.get_mut(key).and_then(|line| line.watch.as_mut()) else { return };
         tell(watch, random, now);
-        self.follow_watch(key);
+        let is_due = watch.due().is_some_and(|due| due <= now);
+        match self.lines.get(key).and_then(|line| line.queue.front()) {
+            // What has just come true is not left to a timer, which some systems round up to milliseconds.
+            Some(front) if is_due && self.is_sleeping(front) => self.wake(front),
+            Some(_) | None => self.follow_watch(key),
+        }
     }
 
     // ---- what nodes say ----

@@ -30,6 +30,14 @@ use core::time::Duration;
 /// suspended, and the clock must be read soon after that (R13).
 pub const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
+/// With no more operations under way than that, each writes at once, and needs nobody to be woken for it. Operations whose
+/// answer is there and was not taken count, too: who takes it often asks for something again.
+#[cfg(not(loom))]
+const FEW: usize = 4;
+/// So that a model needs few.
+#[cfg(loom)]
+const FEW: usize = 1;
+
 /// Does what the engine wants. Called with the hub's mutex held, on whichever thread made the engine want it: it must not
 /// block, and must not call the hub.
 pub trait Driver: Send {
@@ -50,10 +58,11 @@ pub trait Driver: Send {
     /// is told in a later turn, after what can still be read from it.
     fn transmit(&mut self, connection: ConnectionId, payload: Bytes);
 
-    /// All that this turn transmits was transmitted. So many operations have no answer yet: the more there are, the more it
-    /// saves to write what several turns transmit at once. What is `urgent` must be with the sockets, as far as these
-    /// take it, when this returns: nobody waits for its answer, and the process may end (R20).
-    fn flush(&mut self, _waiting: usize, _urgent: bool) {}
+    /// All that this turn transmits was transmitted; so many operations have no answer yet. Where it `may_gather`, many
+    /// operations are under way, and one write of what several turns transmit saves many: it can be left to who takes the
+    /// driver's next turn, who has to be woken for it. Else all must be with the sockets, as far as these take it, when
+    /// this returns: somebody waits for his answer alone, or nobody does and the process may end (R20).
+    fn flush(&mut self, _unanswered: usize, _may_gather: bool) {}
 
     /// Closes a connection, or gives up making it.
     fn disconnect(&mut self, connection: ConnectionId);
@@ -397,7 +406,8 @@ impl<D: Driver> State<D> {
                 Output::Event(event) => self.on_event(event, now, after),
             }
         }
-        self.driver.flush(self.unanswered, core::mem::take(&mut self.is_urgent));
+        let may_gather = !core::mem::take(&mut self.is_urgent) && self.waiting.len() > FEW;
+        self.driver.flush(self.unanswered, may_gather);
         let due = self.client.poll_timeout().map(|deadline| deadline.at);
         let longest = (!self.client.is_idle()).then(|| now.saturating_add(LONGEST_SLEEP));
         self.driver.arm(due.into_iter().chain(longest).min(), now);
