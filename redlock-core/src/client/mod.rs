@@ -71,6 +71,7 @@ pub struct Client {
     nodes: Vec<Node>,
     claims: Table<Box<Entry>>,
     /// Those of locks that are gone, for the next ones: none takes from the heap then.
+    #[expect(clippy::vec_box, reason = "they come from the table in their boxes, and go back in them")]
     spare_entries: Vec<Box<Entry>>,
     keys: KeyPool,
     /// How many of them are attempted or held; the others are being cleaned up.
@@ -80,6 +81,7 @@ pub struct Client {
     ///
     /// With one of no key, so that the map is never empty: it would give its memory back, and take it again.
     lines: BTreeMap<Bytes, Box<Line>>,
+    #[expect(clippy::vec_box, reason = "they come from the map in their boxes, and go back in them")]
     spare_lines: Vec<Box<Line>>,
     /// Those of them whose keys are watched, by the watch's number.
     watched: BTreeMap<u64, Bytes>,

@@ -43,7 +43,6 @@ fn what_is_not_named_comes_from_the_configuration() {
         attempts: Some(3),
         max_hold: Some(Duration::MAX),
         expiring_lead: Some(ms(5)),
-        ..want
     };
     assert_eq!(check_request(&named, &config), Ok(want));
 }

@@ -100,13 +100,7 @@ impl Asked {
     /// ours, which is a plain no. In a script it comes from the `GET`, before anything was written. To a `SET NX` no
     /// server says it; there it would be an error, as it is from a fenced script, where it tells of the counter.
     pub(crate) fn interpret(self, reply: Reply) -> Answer {
-        let usual = match reply {
-            Reply::Ok => self.usual(Usual::Ok),
-            Reply::Integer(1) => self.usual(Usual::One),
-            Reply::Integer(0) => self.usual(Usual::Zero),
-            _ => None,
-        };
-        if let Some(is_yes) = usual {
+        if let Some(is_yes) = Usual::of(&reply).and_then(|usual| self.usual(usual)) {
             return if is_yes { Answer::Yes } else { Answer::No };
         }
         match (self.expected(), reply) {

@@ -81,7 +81,7 @@ impl Decoder {
 
     /// The next reply, where it is one of the usual ones and lies whole at the front of `input`.
     #[inline]
-    pub(crate) fn usual(&mut self, input: &mut &[u8]) -> Option<Usual> {
+    pub(crate) fn usual(&self, input: &mut &[u8]) -> Option<Usual> {
         if !self.partial.is_empty() || self.protocol == Protocol::Negotiating || self.violation.is_some() {
             return None;
         }

@@ -45,6 +45,26 @@ pub(crate) enum Usual {
     Zero,
 }
 
+impl Usual {
+    /// The reply, if it is one of them.
+    pub(crate) const fn of(reply: &Reply) -> Option<Self> {
+        match reply {
+            Reply::Ok => Some(Self::Ok),
+            Reply::Integer(1) => Some(Self::One),
+            Reply::Integer(0) => Some(Self::Zero),
+            Reply::Simple(_)
+            | Reply::Error(_)
+            | Reply::Integer(_)
+            | Reply::Bulk(_)
+            | Reply::Null
+            | Reply::Array(_)
+            | Reply::Map(_)
+            | Reply::Push(_)
+            | Reply::Other(_) => None,
+        }
+    }
+}
+
 impl From<Usual> for Reply {
     fn from(usual: Usual) -> Self {
         match usual {
