@@ -1,7 +1,8 @@
 //! Carries out what the quorum machines want: commands into outboxes, decisions into events.
 
-use super::Client;
+use super::keys::Keys;
 use super::timers::{Due, Slot};
+use super::{Client, SPARE};
 use crate::error::{ExtendError, ExtendErrorKind, NodeFault, NodeOutcome, NodeReport};
 use crate::event::{Event, LostReason, ReleaseOutcome};
 use crate::ids::{LockId, NodeId, OperationId};
@@ -15,16 +16,14 @@ use crate::wire::handshake::{DeleteForm, ExtendForm};
 use crate::wire::template::Single;
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
-use bytes::Bytes;
 use core::time::Duration;
 
 /// One token, with what its machine does not know: its bytes, and who waits for it.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) claim: Claim,
-    pub(super) keys: Arc<[Bytes]>,
+    pub(super) keys: Keys,
     pub(super) token: Token,
     /// The acquire that made the attempt, until it is answered.
     pub(super) acquire: Option<OperationId>,
@@ -47,20 +46,29 @@ pub(super) struct Entry {
 }
 
 /// What one node said in a round, beyond its vote.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Said {
-    pub(super) took: Option<Duration>,
-    pub(super) fault: Option<Box<NodeFault>>,
+    /// How long it took, in nanoseconds; `u64::MAX` where it has said nothing.
+    took: u64,
+    fault: Option<Box<NodeFault>>,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        Self { took: u64::MAX, fault: None }
+    }
+}
+
+impl Said {
+    fn took(&self) -> Option<Duration> {
+        (self.took < u64::MAX).then(|| Duration::from_nanos(self.took))
+    }
 }
 
 impl Entry {
-    pub(super) fn new(
-        claim: Claim,
-        keys: Arc<[Bytes]>,
-        token: Token,
-        acquire: OperationId,
-        now: Instant,
-    ) -> Self {
+    pub(super) fn new(claim: Claim, keys: Keys, token: Token, acquire: OperationId, now: Instant) -> Self {
+        let mut said = Vec::new();
+        said.resize_with(usize::from(claim.terms().quorum.nodes()), Said::default);
         Self {
             claim,
             keys,
@@ -70,7 +78,7 @@ impl Entry {
             release: None,
             release_answered: false,
             rounds: Vec::new(),
-            said: Vec::new(),
+            said,
             round_start: now,
             said_round: 0,
             live: true,
@@ -78,15 +86,26 @@ impl Entry {
         }
     }
 
+    /// As [`new`](Self::new), in the place of one that is gone; its claim was restarted before.
+    pub(super) fn restart(&mut self, keys: Keys, token: Token, acquire: OperationId, now: Instant) {
+        self.keys = keys;
+        self.token = token;
+        self.acquire = Some(acquire);
+        self.asked = (1, now);
+        self.release = None;
+        self.release_answered = false;
+        self.rounds.clear();
+        self.said.fill_with(Said::default);
+        self.round_start = now;
+        self.said_round = 0;
+        self.live = true;
+        self.armed = Slot::default();
+    }
+
     /// Notes what a node said, for the error that the round may end in.
     pub(super) fn note(&mut self, node: NodeId, fault: Option<NodeFault>, now: Instant) {
-        if self.said.len() <= node.index() {
-            let nodes = usize::from(self.claim.terms().quorum.nodes());
-            self.said.reserve_exact(nodes.saturating_sub(self.said.len()));
-            self.said.resize_with(node.index() + 1, Said::default);
-        }
         if let Some(said) = self.said.get_mut(node.index()) {
-            said.took = Some(now.saturating_duration_since(self.round_start));
+            said.took = now.as_nanos().saturating_sub(self.round_start.as_nanos());
             said.fault = fault.map(Box::new);
         }
     }
@@ -95,7 +114,7 @@ impl Entry {
     fn start_round(&mut self, round: u32, start: Instant) {
         if round > self.said_round {
             self.said_round = round;
-            self.said.clear();
+            self.said.fill_with(Said::default);
             self.round_start = start;
         }
     }
@@ -131,18 +150,20 @@ impl Client {
     /// Gives a claim an input, and carries out what it wants.
     pub(super) fn drive(&mut self, lock: u64, input: impl FnOnce(&mut Claim, &mut Vec<Effect>)) {
         let Some(entry) = self.claims.get_mut(lock) else { return };
-        let mut effects = core::mem::take(&mut self.scratch);
-        input(&mut entry.claim, &mut effects);
-        self.carry_out(lock, effects);
+        input(&mut entry.claim, &mut self.scratch);
+        self.carry_out(lock);
     }
 
-    /// Carries out a claim's effects, re-arms its timer, and forgets it once it is finished.
-    pub(super) fn carry_out(&mut self, lock: u64, mut effects: Vec<Effect>) {
-        for effect in effects.drain(..) {
-            self.apply(lock, effect);
+    /// Carries out the effects that a claim has left in the scratch, re-arms its timer, and forgets it once it is finished.
+    pub(super) fn carry_out(&mut self, lock: u64) {
+        if !self.scratch.is_empty() {
+            let mut effects = core::mem::take(&mut self.scratch);
+            for effect in effects.drain(..) {
+                self.apply(lock, effect);
+            }
+            self.scratch = effects;
         }
-        self.scratch = effects;
-        let Some(entry) = self.claims.get_mut(lock) else { return };
+        let Some(mut entry) = self.claims.get_mut(lock) else { return };
         if entry.live && entry.claim.ended().is_some() {
             entry.live = false;
             self.live_claims = self.live_claims.saturating_sub(1);
@@ -150,8 +171,9 @@ impl Client {
                 let key = key.clone();
                 self.line_ended(&key, lock);
             }
+            let Some(same) = self.claims.get_mut(lock) else { return };
+            entry = same;
         }
-        let Some(entry) = self.claims.get_mut(lock) else { return };
         if entry.claim.is_finished() {
             self.forget_claim(lock);
         } else {
@@ -185,6 +207,10 @@ impl Client {
         let Some(mut entry) = self.claims.remove(lock) else { return };
         self.timers.arm(&mut entry.armed, Due::Claim(lock), None, self.now);
         self.live_claims = self.live_claims.saturating_sub(usize::from(entry.live));
+        self.keys.recycle(core::mem::replace(&mut entry.keys, Keys::NONE));
+        if self.spare_entries.len() < SPARE {
+            self.spare_entries.push(entry);
+        }
     }
 
     pub(super) fn on_claim_due(&mut self, lock: u64) {
@@ -385,7 +411,7 @@ impl Client {
     /// What the nodes said to the newest round of extension of this entry.
     fn round_reports(&self, entry: &Entry) -> Vec<NodeReport> {
         self.reports(entry, |node, fault| {
-            let said = entry.said.get(node.id.index()).is_some_and(|said| said.took.is_some());
+            let said = entry.said.get(node.id.index()).is_some_and(|said| said.took().is_some());
             match fault {
                 Some(fault) => NodeOutcome::Failed(fault),
                 None if said && entry.claim.is_gone(node.id) => NodeOutcome::Refused,
@@ -406,7 +432,7 @@ impl Client {
             let outcome = outcome(node, said.and_then(|said| said.fault.as_deref().cloned()));
             // Of two steps it may have answered the first.
             let answered = outcome != NodeOutcome::Unanswered;
-            let took = said.and_then(|said| said.took).filter(|_| answered);
+            let took = said.and_then(Said::took).filter(|_| answered);
             NodeReport { node: node.id, address: node.label.clone(), outcome, took, holder: None }
         };
         self.nodes.iter().map(report).collect()

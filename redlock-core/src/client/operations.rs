@@ -2,6 +2,7 @@
 
 use super::Client;
 use super::claims::{Entry, lost_reason};
+use super::keys::Keys;
 use super::timers::{Due, Slot};
 use crate::error::{
     AcquireError, AcquireErrorKind, ConnectError, ExtendErrorKind, ExtendRefused, Holder, LimitKind,
@@ -18,7 +19,6 @@ use crate::wire::command;
 use crate::wire::reply::Reply;
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
@@ -34,7 +34,7 @@ pub(super) enum Operation {
 
 #[derive(Debug)]
 pub(super) struct AcquireOperation {
-    keys: Arc<[Bytes]>,
+    keys: Keys,
     entropy: [u8; 16],
     pub(super) ttl: Duration,
     max_hold: Option<Duration>,
@@ -97,9 +97,9 @@ impl Client {
     pub(super) fn start_acquire(&mut self, request: AcquireRequest) -> OperationId {
         let now = self.now;
         let checked = check_request(&request, &self.config);
-        let keys: Arc<[Bytes]> = match &checked {
-            Ok(checked) => checked.keys.as_slice().into(),
-            Err(_) => request.resources.as_slice().into(),
+        let keys = match &checked {
+            Ok(_) => self.keys.keys(self.config.key_prefix(), &request.resources),
+            Err(_) => Keys::Several(request.resources.as_slice().into()),
         };
         let refused = match &checked {
             _ if self.closing.is_some() => Some(AcquireErrorKind::Closed),
@@ -133,10 +133,7 @@ impl Client {
         match refused {
             Some(kind) => self.fail_acquire(operation, kind),
             None => match line {
-                Some(key) => {
-                    self.arm_operation(operation);
-                    self.join_line(&key, operation);
-                }
+                Some(key) => self.join_line(key, operation),
                 None => self.start_attempt(operation),
             },
         }
@@ -177,14 +174,23 @@ impl Client {
             .nodes
             .iter()
             .map(|node| if node.pipeline() >= in_flight_limit { Reach::Down } else { node.reach() });
-        let mut effects = core::mem::take(&mut self.scratch);
-        let claim = Claim::new(terms, reach, now, &mut effects);
-        let entry = Entry::new(claim, acquire.keys.clone(), token, OperationId(operation), now);
+        let operation_id = OperationId(operation);
+        let entry = match self.spare_entries.pop() {
+            Some(mut entry) => {
+                entry.claim.restart(terms, reach, now, &mut self.scratch);
+                entry.restart(acquire.keys.clone(), token, operation_id, now);
+                entry
+            }
+            None => {
+                let claim = Claim::new(terms, reach, now, &mut self.scratch);
+                Box::new(Entry::new(claim, acquire.keys.clone(), token, operation_id, now))
+            }
+        };
         let lock = self.claims.insert(entry);
         self.live_claims += 1;
         acquire.phase = AcquirePhase::Attempting(lock);
         self.arm_operation(operation);
-        self.carry_out(lock, effects);
+        self.carry_out(lock);
     }
 
     pub(super) fn on_granted(&mut self, lock: u64, deadline: Instant, fence: Option<u64>) {
@@ -374,9 +380,8 @@ impl Client {
             let kind = ExtendErrorKind::LimitReached(LimitKind::Operations);
             return Err(ExtendRefused::Because(kind));
         }
-        let mut effects = core::mem::take(&mut self.scratch);
         let Some(entry) = self.claims.get_mut(lock.0) else { return Err(ExtendRefused::UnknownLock) };
-        let started = entry.claim.extend(ttl, now, &mut effects);
+        let started = entry.claim.extend(ttl, now, &mut self.scratch);
         let answer = match started {
             Ok(round) => {
                 let operation = OperationId(self.operations.insert(Operation::Extend(lock)));
@@ -389,7 +394,7 @@ impl Client {
                 ExtendBar::TooMany => ExtendErrorKind::LimitReached(LimitKind::Extensions),
             })),
         };
-        self.carry_out(lock.0, effects);
+        self.carry_out(lock.0);
         answer
     }
 

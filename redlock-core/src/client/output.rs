@@ -3,8 +3,9 @@
 use super::Client;
 use crate::event::{Event, Output};
 use crate::ids::{ConnectionId, LockId, OperationId};
-use crate::node::{Node, Tag};
+use crate::node::Tag;
 use alloc::collections::VecDeque;
+use bytes::Bytes;
 
 /// Something in the queue.
 #[derive(Debug)]
@@ -132,7 +133,8 @@ impl Client {
             let handed_out = self.hand_out(connection);
             // A lock that the hand-out has lowered to its end makes way.
             self.move_lines();
-            let Some(output) = handed_out else { continue };
+            let Some(payload) = handed_out else { continue };
+            let output = Output::Transmit { connection, payload };
             if self.queue.queue.len() > mark {
                 // Belief was lowered by the hand-out (R14): whoever believes hears of it before the bytes are out.
                 self.queue.put_events_before(mark, output);
@@ -143,22 +145,19 @@ impl Client {
     }
 
     /// What waits for the connection, as one payload; the machines are told that it is handed out.
-    fn hand_out(&mut self, connection: ConnectionId) -> Option<Output> {
-        let now = self.now;
+    fn hand_out(&mut self, connection: ConnectionId) -> Option<Bytes> {
         let index = connection.node.index();
         let node = self.nodes.get_mut(index).filter(|node| node.connection() == connection)?;
-        let handed_out = node.hand_out(now);
-        if let Some((_, first)) = &handed_out {
-            // What telling a machine puts into the outbox is behind these, and waits.
-            let end = self.nodes.get(index).map_or(0, Node::pipeline);
-            for number in *first..end {
-                let tag = self.nodes.get(index).and_then(|node| node.outbox.tag(number));
-                if let Some(Tag::Claim { lock, verb, .. }) = tag {
-                    self.handed_out(lock.0, connection.node, verb);
-                }
+        let handed_out = node.hand_out(self.now);
+        // What telling a machine puts into the outbox is behind these, and waits.
+        let end = node.pipeline();
+        for number in handed_out.as_ref().map_or(end, |handed_out| handed_out.1)..end {
+            let tag = self.nodes.get(index).and_then(|node| node.outbox.tag(number));
+            if let Some(Tag::Claim { lock, verb, .. }) = tag {
+                self.handed_out(lock.0, connection.node, verb);
             }
         }
         self.arm_node(index);
-        handed_out.map(|(payload, _)| Output::Transmit { connection, payload })
+        Some(handed_out?.0)
     }
 }

@@ -14,7 +14,7 @@ pub(super) enum Due {
 
 /// When one timer is armed for, as its owner keeps it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
+pub(super) struct Slot {
     /// [`Instant::MAX`] where it is not armed.
     at: Instant,
     /// Where its place in the heap is written down.
@@ -38,8 +38,8 @@ pub(super) struct Timers {
     free: Vec<u32>,
     /// The nodes' by themselves: they are few, and move with every command and every reply.
     nodes: Vec<Instant>,
-    /// The first of them.
-    first_node: Option<(Instant, u8)>,
+    /// None of them is due before this. Most are put off, which moves it only when it has passed.
+    no_node_before: Instant,
     /// Whose timer is being fired, while those that are due are.
     firing: Option<Due>,
 }
@@ -64,18 +64,12 @@ impl Timers {
     /// timers are fired, another one that is due stays due: whatever touches its owner meanwhile, its expiry comes before
     /// the call's input.
     pub(super) fn arm(&mut self, slot: &mut Slot, due: Due, at: Option<Instant>, now: Instant) {
-        let at = match (at, self.firing) {
-            (None, _) => Instant::MAX,
-            (Some(at), Some(fired)) if fired != due => at,
-            (Some(at), _) => at.max(now.saturating_add_nanos(1)),
-        };
+        let at = self.allowed(due, at, now);
         if slot.at == at {
             return;
         }
         let before = core::mem::replace(&mut slot.at, at);
-        if let Due::Node(index) = due {
-            self.arm_node(index, at);
-        } else if before == Instant::MAX {
+        if before == Instant::MAX {
             slot.handle = self.insert(at, due);
         } else if at == Instant::MAX {
             self.remove(slot.handle);
@@ -84,7 +78,23 @@ impl Timers {
         }
     }
 
-    fn arm_node(&mut self, index: u8, at: Instant) {
+    /// As [`arm`](Self::arm), the timer of a node.
+    #[inline]
+    pub(super) fn arm_node(&mut self, index: u8, at: Option<Instant>, now: Instant) {
+        let at = self.allowed(Due::Node(index), at, now);
+        self.put_node(index, at);
+    }
+
+    #[inline]
+    fn allowed(&self, due: Due, at: Option<Instant>, now: Instant) -> Instant {
+        match (at, self.firing) {
+            (None, _) => Instant::MAX,
+            (Some(at), Some(fired)) if fired != due => at,
+            (Some(at), _) => at.max(now.saturating_add_nanos(1)),
+        }
+    }
+
+    fn put_node(&mut self, index: u8, at: Instant) {
         let place = usize::from(index);
         if self.nodes.len() <= place {
             self.nodes.resize(place + 1, Instant::MAX);
@@ -92,15 +102,19 @@ impl Timers {
         if let Some(armed) = self.nodes.get_mut(place) {
             *armed = at;
         }
-        match self.first_node {
-            // The first one is put off: another one may be the first now.
-            Some((before, first)) if first == index && at > before => {
-                let nodes = self.nodes.iter().copied().zip(0..=u8::MAX);
-                self.first_node = nodes.min().filter(|first| first.0 < Instant::MAX);
-            }
-            Some(first) if first <= (at, index) => {}
-            Some(_) | None => self.first_node = Some((at, index)).filter(|first| first.0 < Instant::MAX),
-        }
+        self.no_node_before = self.no_node_before.min(at);
+    }
+
+    /// When the first node's timer is due; [`Instant::MAX`] where none is armed.
+    fn first_node_at(&self) -> Instant {
+        Instant::from_nanos(self.nodes.iter().fold(u64::MAX, |first, at| first.min(at.as_nanos())))
+    }
+
+    /// The first node's timer; where several are due at one instant, that of the first of them.
+    fn first_node(&self) -> Option<(Instant, u8)> {
+        let at = Some(self.first_node_at()).filter(|at| *at < Instant::MAX)?;
+        let index = self.nodes.iter().position(|other| *other == at)?;
+        Some((at, u8::try_from(index).unwrap_or(u8::MAX)))
     }
 
     // ---- the heap ----
@@ -190,7 +204,7 @@ impl Timers {
     // ---- what is due ----
 
     fn first(&self) -> Option<(Instant, Due)> {
-        match (self.heap.first(), self.first_node) {
+        match (self.heap.first(), self.first_node()) {
             (Some(armed), Some(node)) => Some((armed.at, armed.due).min((node.0, Due::Node(node.1)))),
             (Some(armed), None) => Some((armed.at, armed.due)),
             (None, Some(node)) => Some((node.0, Due::Node(node.1))),
@@ -200,11 +214,20 @@ impl Timers {
 
     /// The next one due at or before `now`, disarmed; its owner has to forget that it was armed. To be called until it
     /// answers `None`.
+    #[inline]
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<Due> {
         self.firing = None;
+        if self.no_node_before > now && self.heap.first().is_none_or(|armed| armed.at > now) {
+            return None;
+        }
+        self.pop_first(now)
+    }
+
+    fn pop_first(&mut self, now: Instant) -> Option<Due> {
+        self.no_node_before = self.first_node().map_or(Instant::MAX, |first| first.0);
         let (_, due) = self.first().filter(|first| first.0 <= now)?;
         if let Due::Node(index) = due {
-            self.arm_node(index, Instant::MAX);
+            self.put_node(index, Instant::MAX);
         } else if let Some(first) = self.heap.first() {
             self.remove(first.handle);
         }
@@ -213,14 +236,20 @@ impl Timers {
     }
 
     pub(super) fn next(&self) -> Option<Deadline> {
-        self.first().map(|(at, due)| Deadline {
-            at,
-            reason: match due {
-                Due::Claim(_) | Due::Closing => TimeoutReason::Lock,
-                Due::Operation(_) => TimeoutReason::Operation,
-                Due::Node(_) => TimeoutReason::Node,
-            },
-        })
+        let other = self.heap.first().map_or((Instant::MAX, Due::Closing), |armed| (armed.at, armed.due));
+        let reason = match other.1 {
+            Due::Claim(_) | Due::Closing => TimeoutReason::Lock,
+            Due::Operation(_) => TimeoutReason::Operation,
+            Due::Node(_) => TimeoutReason::Node,
+        };
+        if other.0 < self.no_node_before {
+            return Some(Deadline { at: other.0, reason });
+        }
+        // At one instant a node's comes before the end of the client, and after all others.
+        let node = self.first_node_at();
+        let is_node = node < other.0 || (node == other.0 && other.1 == Due::Closing);
+        let (at, reason) = if is_node { (node, TimeoutReason::Node) } else { (other.0, reason) };
+        (at < Instant::MAX).then_some(Deadline { at, reason })
     }
 }
 
@@ -231,8 +260,8 @@ mod tests {
     #[test]
     fn a_due_timer_is_not_put_off_by_whatever_else_is_due() {
         let (mut timers, now) = (Timers::default(), Instant::from_secs(9));
-        let (mut node, mut claim) = (Slot::default(), Slot::default());
-        timers.arm(&mut node, Due::Node(0), Some(Instant::from_secs(1)), Instant::ZERO);
+        let mut claim = Slot::default();
+        timers.arm_node(0, Some(Instant::from_secs(1)), Instant::ZERO);
         timers.arm(&mut claim, Due::Claim(7), Some(Instant::from_secs(2)), Instant::ZERO);
         assert_eq!(timers.pop_due(now), Some(Due::Node(0)));
         // The node's timer touches the claim, which says again when it is due.
@@ -248,18 +277,17 @@ mod tests {
     #[test]
     fn nodes_and_all_others_are_due_in_one_order() {
         let (mut timers, start) = (Timers::default(), Instant::ZERO);
-        let (mut slots, mut claim) = ([Slot::default(); 3], Slot::default());
+        let mut claim = Slot::default();
         for (index, secs) in [(0, 5), (1, 3), (2, 4)] {
             let at = Some(Instant::from_secs(secs));
-            let slot = &mut slots[usize::from(index)];
-            timers.arm(slot, Due::Node(index), at, start);
+            timers.arm_node(index, at, start);
         }
         timers.arm(&mut claim, Due::Claim(1), Some(Instant::from_secs(4)), start);
         // The first one is put off, then the last one is brought forward, then disarmed.
-        timers.arm(&mut slots[1], Due::Node(1), Some(Instant::from_secs(6)), start);
-        timers.arm(&mut slots[0], Due::Node(0), Some(Instant::from_secs(1)), start);
+        timers.arm_node(1, Some(Instant::from_secs(6)), start);
+        timers.arm_node(0, Some(Instant::from_secs(1)), start);
         assert_eq!(timers.next().map(|deadline| deadline.at), Some(Instant::from_secs(1)));
-        timers.arm(&mut slots[0], Due::Node(0), None, start);
+        timers.arm_node(0, None, start);
         let now = Instant::MAX;
         assert_eq!(timers.pop_due(now), Some(Due::Claim(1)));
         assert_eq!(timers.pop_due(now), Some(Due::Node(2)));
@@ -285,10 +313,15 @@ mod tests {
             sorted.remove(&(slot.at, due));
             let after = u64::from(rng.next_u32() % 50);
             let at = (after > 9).then(|| now.saturating_add_nanos(after));
-            timers.arm(slot, due, at, now);
+            if let Due::Node(index) = due {
+                slot.at = at.unwrap_or(Instant::MAX);
+                timers.arm_node(index, at, now);
+            } else {
+                timers.arm(slot, due, at, now);
+            }
             sorted.extend(at.map(|at| (at, due)));
             assert_eq!(timers.first(), sorted.first().copied());
-            if rng.next_u32() % 10 == 0 {
+            if rng.next_u32().is_multiple_of(10) {
                 now = now.saturating_add_nanos(u64::from(rng.next_u32() % 30));
                 while let Some(due) = timers.pop_due(now) {
                     assert_eq!(sorted.pop_first().map(|first| first.1), Some(due));

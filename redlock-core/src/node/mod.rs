@@ -20,7 +20,6 @@ mod uptime;
 mod votes;
 
 use crate::address::Address;
-use crate::client::Slot;
 use crate::error::NodeFault;
 use crate::ids::{ConnectionId, LockId, NodeId, OperationId};
 use crate::machine::{Reach, Verb};
@@ -153,8 +152,6 @@ pub(crate) struct Node {
     pub(crate) fault: Option<NodeFault>,
     /// What it said without being asked, before it closed the connection.
     pub(crate) last_words: Option<ServerError>,
-    /// The timer that is armed for it.
-    pub(crate) armed: Slot,
 }
 
 impl Node {
@@ -192,7 +189,6 @@ impl Node {
             recheck_at: None,
             fault: None,
             last_words: None,
-            armed: Slot::default(),
         }
     }
 

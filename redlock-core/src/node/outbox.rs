@@ -143,6 +143,11 @@ impl Outbox {
         self.places.iter().take(self.places.len().saturating_sub(self.waiting)).map(|place| place.tag)
     }
 
+    /// The command that is answered next.
+    pub(crate) fn first_unanswered(&self) -> Option<Tag> {
+        if self.is_answered() { None } else { self.tag(0) }
+    }
+
     /// The first unanswered command is answered.
     pub(super) fn answered(&mut self) -> Option<Tag> {
         if self.is_answered() {

@@ -232,33 +232,59 @@ impl Claim {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Self {
+        let mut claim = Self::empty(terms, now, Vec::new(), Vec::new());
+        claim.start_on(reach, effects);
+        claim
+    }
+
+    /// As [`new`](Self::new), in the place and the memory of a claim that is finished.
+    pub fn restart(
+        &mut self,
+        terms: Terms,
+        reach: impl IntoIterator<Item = Reach>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (mut nodes, mut rounds) = (core::mem::take(&mut self.nodes), core::mem::take(&mut self.rounds));
+        nodes.clear();
+        rounds.clear();
+        *self = Self::empty(terms, now, nodes, rounds);
+        self.start_on(reach, effects);
+    }
+
+    fn empty(terms: Terms, now: Instant, nodes: Vec<NodeState>, rounds: Vec<Round>) -> Self {
         let (ttl, validity) = (terms.ttl, terms.drift.validity(terms.ttl));
         let renewal = terms.max_hold.map(|hold| Renewal::new(now.saturating_add(hold), ttl, terms.jitter));
-        let mut claim = Self {
+        Self {
             terms,
             validity,
             phase: Phase::Attempting,
             start: now,
-            nodes: reach.into_iter().map(|reach| NodeState::new(reach, now)).collect(),
+            nodes,
             deadline: Instant::ZERO,
             fence: None,
             newest_start: now,
             longest_ttl: ttl,
             renewal,
             expiring_said: None,
-            rounds: Vec::new(),
+            rounds,
             next_round: 1,
             next_hand_out: Support::SET + 1,
             newest_round_out: 0,
             release_until: None,
-        };
-        for node in claim.node_ids() {
-            if claim.node(node).is_some_and(|state| state.reach.is_ready()) {
-                claim.send_set(node, effects);
+        }
+    }
+
+    fn start_on(&mut self, reach: impl IntoIterator<Item = Reach>, effects: &mut Vec<Effect>) {
+        let now = self.start;
+        self.nodes.reserve_exact(usize::from(self.terms.quorum.nodes()));
+        self.nodes.extend(reach.into_iter().map(|reach| NodeState::new(reach, now)));
+        for node in self.node_ids() {
+            if self.node(node).is_some_and(|state| state.reach.is_ready()) {
+                self.send_set(node, effects);
             }
         }
-        claim.evaluate_attempt(now, effects);
-        claim
+        self.evaluate_attempt(now, effects);
     }
 
     // ---- inputs ----
