@@ -172,6 +172,10 @@ impl Client {
                 let key = key.clone();
                 self.line_ended(&key, lock);
             }
+            self.end_loss_watch(lock);
+        }
+        if !self.loss_watches.is_empty() {
+            self.follow_loss_watch(lock);
         }
         let Some(entry) = self.claims.get_mut(lock) else { return };
         if entry.claim.is_finished() {

@@ -1,11 +1,12 @@
 //! The engine: N nodes and all operations in flight.
 //!
-//! `nodes` has what happens on connections, `claims` carries out what the quorum machines want, `operations` has what was
+//! `nodes` has what happens on connections, `claims` carries out what the quorum machines want, `loss` what nodes tell holders, `operations` has what was
 //! asked for, `queue` whose turn it is for a resource, `output` the queue to the driver, `timers` the order of what is due, `view` what can be looked at, `wake` the
 //! nodes' word that a key has changed.
 
 mod claims;
 mod closing;
+mod loss;
 mod nodes;
 mod operations;
 mod output;
@@ -32,6 +33,7 @@ use core::fmt;
 use core::time::Duration;
 
 use claims::Entry;
+use loss::LossWatches;
 use operations::Operation;
 use output::OutputQueue;
 use queue::Line;
@@ -71,6 +73,7 @@ pub struct Client {
     /// Those of them whose keys are watched, by the watch's number.
     watched: BTreeMap<u64, Bytes>,
     last_watch: u64,
+    loss_watches: LossWatches,
     /// Those where it may have become somebody's turn.
     moved: VecDeque<Bytes>,
     timers: Timers,
@@ -119,6 +122,7 @@ impl Client {
             lines: BTreeMap::new(),
             watched: BTreeMap::new(),
             last_watch: 0,
+            loss_watches: LossWatches::default(),
             moved: VecDeque::new(),
             timers: Timers::default(),
             queue,

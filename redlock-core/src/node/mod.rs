@@ -73,6 +73,10 @@ pub(crate) enum Tag {
     Reading {
         watch: u64,
     },
+    /// Whether a key of a held lock still has its value, and its next change is told.
+    Own {
+        lock: LockId,
+    },
 }
 
 /// Whether the connection that stands tells of changes.
@@ -407,7 +411,8 @@ impl Node {
             | Tag::Handshake(_)
             | Tag::Tracking
             | Tag::Caching
-            | Tag::Reading { .. } => true,
+            | Tag::Reading { .. }
+            | Tag::Own { .. } => true,
         });
     }
 

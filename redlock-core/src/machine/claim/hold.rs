@@ -169,6 +169,18 @@ impl Claim {
         }
     }
 
+    /// The node was read, and the token is not there. It moves no deadline, which stays what it is for a holder that does
+    /// not watch; the lock is lost once so many nodes' latest answer is that the token is not there that no quorum can have
+    /// it (R14). Those that refused the SET are among them, those that have said nothing are not.
+    pub fn read_without_token(&mut self, node: NodeId, now: Instant, effects: &mut Vec<Effect>) {
+        if self.phase != Phase::Held {
+            return;
+        }
+        let Some(state) = self.node_mut(node) else { return };
+        state.gone = true;
+        self.refresh(now, EndReason::Expired, effects);
+    }
+
     /// The q-th largest support; quadratic in the nodes, which are few, and without an allocation.
     fn supported_until(&self) -> Option<Instant> {
         let needed = usize::from(self.terms.quorum.needed());
