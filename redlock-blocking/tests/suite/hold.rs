@@ -66,6 +66,62 @@ pub fn r14_keys_gone_from_a_majority_are_a_loss_at_once(make: &Make<'_>) {
     no_key(&*cluster, "door");
 }
 
+pub fn a_watched_lock_is_lost_with_its_keys(make: &Make<'_>) {
+    let cluster = make(3);
+    let redlock = client(&*cluster);
+    let guard = redlock.acquire("door").ttl(LONG).watch_loss().lock().unwrap();
+    same_everywhere(&*cluster, "door");
+    super::is_quiet(&redlock);
+    cluster.remove(0, "door");
+    assert_eq!(guard.wait_lost(ms(300)), None, "a minority's keys are no loss");
+    cluster.remove(1, "door");
+    let (reason, took) = timed(|| guard.wait_lost(LONG));
+    assert_eq!(reason, Some(LostReason::TokenGone));
+    assert!(took < LONG / 3, "told, not found out at the deadline: {took:?}");
+    assert!(!guard.is_held());
+    no_key(&*cluster, "door");
+}
+
+pub fn a_watched_lock_that_is_renewed_is_lost_with_its_keys_and_not_before(make: &Make<'_>) {
+    let cluster = make(3);
+    let redlock = client(&*cluster);
+    let guard = redlock.acquire("door").ttl(ms(900)).auto_renew(Duration::MAX).watch_loss().lock().unwrap();
+    assert_eq!(guard.wait_lost(ms(3_000)), None, "its own extensions are no loss");
+    let long = guard.extend(LONG).unwrap();
+    eventually("the extension has come to all nodes", || {
+        (0..3).all(|node| cluster.ttl(node, "door").is_some_and(|left| left > LONG / 2))
+    });
+    cluster.cut(2);
+    super::all_ready(&redlock);
+    super::is_quiet(&redlock);
+    cluster.remove(0, "door");
+    cluster.remove(2, "door");
+    assert_eq!(guard.wait_lost(LONG), Some(LostReason::TokenGone));
+    assert!(now() < long.saturating_sub(LONG / 2));
+}
+
+pub fn a_watched_lock_over_several_resources_is_lost_with_one(make: &Make<'_>) {
+    let cluster = make(3);
+    let redlock = client(&*cluster);
+    let guard = redlock.acquire_all(["door", "gate"]).ttl(LONG).watch_loss().lock().unwrap();
+    same_everywhere(&*cluster, "gate");
+    super::is_quiet(&redlock);
+    cluster.remove(0, "gate");
+    cluster.remove(1, "door");
+    assert_eq!(guard.wait_lost(LONG / 3), Some(LostReason::TokenGone));
+    no_key(&*cluster, "door");
+    no_key(&*cluster, "gate");
+}
+
+pub fn where_nodes_cannot_tell_a_watched_lock_is_as_any_other(make: &Make<'_>) {
+    let cluster = make(3);
+    (0..3).for_each(|node| cluster.refuse_tracking(node));
+    let redlock = client(&*cluster);
+    let guard = redlock.acquire("door").ttl(LONG).watch_loss().lock().unwrap();
+    lose(&*cluster, &guard);
+    assert_eq!(guard.wait_lost(LONG), Some(LostReason::TokenGone));
+}
+
 pub fn r15_a_restarted_node_is_repaired(make: &Make<'_>) {
     let cluster = make(3);
     let redlock = client(&*cluster);

@@ -59,6 +59,10 @@ macro_rules! behaviours {
             r14_extend_moves_the_deadline_and_the_keys
             r14_extend_never_brings_a_lost_lock_back
             r14_keys_gone_from_a_majority_are_a_loss_at_once
+            a_watched_lock_is_lost_with_its_keys
+            a_watched_lock_that_is_renewed_is_lost_with_its_keys_and_not_before
+            a_watched_lock_over_several_resources_is_lost_with_one
+            where_nodes_cannot_tell_a_watched_lock_is_as_any_other
             r15_a_restarted_node_is_repaired
             r16_renewal_keeps_the_lock_over_many_ttls
             r16_max_hold_ends_the_renewal

@@ -163,7 +163,7 @@ impl Client {
             }
             self.scratch = effects;
         }
-        let Some(mut entry) = self.claims.get_mut(lock) else { return };
+        let Some(entry) = self.claims.get_mut(lock) else { return };
         if entry.live && entry.claim.ended().is_some() {
             entry.live = false;
             self.live_claims = self.live_claims.saturating_sub(1);
@@ -171,9 +171,12 @@ impl Client {
                 let key = key.clone();
                 self.line_ended(&key, lock);
             }
-            let Some(same) = self.claims.get_mut(lock) else { return };
-            entry = same;
+            self.end_loss_watch(lock);
         }
+        if !self.loss_watches.is_empty() {
+            self.follow_loss_watch(lock);
+        }
+        let Some(entry) = self.claims.get_mut(lock) else { return };
         if entry.claim.is_finished() {
             self.forget_claim(lock);
         } else {

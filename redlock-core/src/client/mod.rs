@@ -1,12 +1,13 @@
 //! The engine: N nodes and all operations in flight.
 //!
-//! `nodes` has what happens on connections, `claims` carries out what the quorum machines want, `operations` has what was
+//! `nodes` has what happens on connections, `claims` carries out what the quorum machines want, `loss` what nodes tell holders, `operations` has what was
 //! asked for, `queue` whose turn it is for a resource, `output` the queue to the driver, `timers` the order of what is due, `view` what can be looked at, `wake` the
 //! nodes' word that a key has changed.
 
 mod claims;
 mod closing;
 mod keys;
+mod loss;
 mod nodes;
 mod operations;
 mod output;
@@ -36,6 +37,7 @@ use core::time::Duration;
 
 use claims::Entry;
 use keys::KeyPool;
+use loss::LossWatches;
 use operations::Operation;
 use output::OutputQueue;
 use queue::Line;
@@ -86,6 +88,7 @@ pub struct Client {
     /// Those of them whose keys are watched, by the watch's number.
     watched: BTreeMap<u64, Bytes>,
     last_watch: u64,
+    loss_watches: LossWatches,
     /// Those where it may have become somebody's turn.
     moved: VecDeque<Bytes>,
     timers: Timers,
@@ -142,6 +145,7 @@ impl Client {
             spare_lines: Vec::new(),
             watched: BTreeMap::new(),
             last_watch: 0,
+            loss_watches: LossWatches::default(),
             moved: VecDeque::new(),
             timers: Timers::default(),
             queue,

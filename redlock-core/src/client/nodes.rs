@@ -128,6 +128,7 @@ impl Client {
             let (now, Some(reach)) = (self.now, self.nodes.get(index).map(Node::reach)) else {
                 return;
             };
+            self.loss_watches_broken(id);
             for lock in self.all_claims() {
                 self.drive(lock, |claim, effects| claim.broken(id, reach, now, effects));
             }
@@ -300,6 +301,7 @@ impl Client {
                 let fault = NodeFault::Protocol(format!("answered PTTL with {reply}"));
                 self.lose_connection(index, fault, true);
             }
+            Tag::Own { lock } => self.on_own_reply(index, lock, &reply),
             Tag::Reading { watch } => self.on_reading(index, watch, &reply),
             Tag::Holder { operation } => self.on_holder_reply(index, operation, &reply),
         }

@@ -40,6 +40,7 @@ pub(super) struct AcquireOperation {
     max_hold: Option<Duration>,
     expiring_lead: Option<Duration>,
     fenced: bool,
+    watch_loss: bool,
     /// Whether it waits in line: for one resource, and not just for one round.
     is_queued: bool,
     pub(super) row: Acquire,
@@ -123,6 +124,7 @@ impl Client {
             max_hold: request.max_hold,
             expiring_lead: request.expiring_lead,
             fenced: request.fenced,
+            watch_loss: request.watch_loss,
             is_queued,
             row: Acquire::new(wait, attempts, self.config.retry_delay(), now),
             phase: AcquirePhase::Queued,
@@ -206,6 +208,9 @@ impl Client {
         if let Some(Operation::Acquire(acquire)) = self.remove_operation(operation.0) {
             if let Some(entry) = self.claims.get_mut(lock) {
                 entry.asked = (acquire.row.attempts(), acquire.row.start());
+            }
+            if acquire.watch_loss {
+                self.watch_loss(lock);
             }
             self.queue.event(Event::Acquired {
                 operation,

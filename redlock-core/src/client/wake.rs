@@ -121,6 +121,18 @@ impl Client {
         if kind.as_bytes() != Some(b"invalidate") {
             return;
         }
+        match keys {
+            Reply::Null => self.loss_watches_pushed(id, None),
+            Reply::Array(keys) => self.loss_watches_pushed(id, Some(keys)),
+            Reply::Ok
+            | Reply::Simple(_)
+            | Reply::Error(_)
+            | Reply::Integer(_)
+            | Reply::Bulk(_)
+            | Reply::Map(_)
+            | Reply::Push(_)
+            | Reply::Other(_) => return,
+        }
         let changed: Vec<Bytes> = match keys {
             Reply::Null => self.watched.values().cloned().collect(),
             Reply::Array(keys) => {

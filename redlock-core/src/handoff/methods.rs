@@ -139,6 +139,13 @@ macro_rules! __acquire_methods {
             Self { options: self.options.fenced(), ..self }
         }
 
+        /// Has the nodes tell when the lock's keys are deleted or overwritten by somebody, so that the lock is lost at once and
+        /// not with the next extension. Silently without effect where nodes cannot tell; see
+        /// [`AcquireRequest::watch_loss`]($crate::AcquireRequest::watch_loss) for what it takes and costs.
+        pub fn watch_loss(self) -> Self {
+            Self { options: self.options.watch_loss(), ..self }
+        }
+
         /// How long before its deadline a lock that is not renewed in time is reported as expiring; a quarter of the time
         /// that it was last good for where none is named (R17).
         pub fn expiring_lead(self, lead: core::time::Duration) -> Self {

@@ -54,6 +54,11 @@ impl AcquireOptions {
         Self { request: self.request.fenced() }
     }
 
+    /// See [`AcquireRequest::watch_loss`].
+    pub fn watch_loss(self) -> Self {
+        Self { request: self.request.watch_loss() }
+    }
+
     /// The resources, as they were given.
     #[must_use]
     pub fn resources(&self) -> &[Bytes] {

@@ -5,7 +5,7 @@
 //! extensions and repairs, and the clean-up after its end. [`Acquire`] is the row of attempts that one call makes, and
 //! decides after each lost one whether to try again. [`Queue`] is the order in which the
 //! acquires of one client have their turn for one resource, [`Watch`] what nodes tell the one whose turn
-//! it is. The engine ([`Client`](crate::Client)) turns their [`Effect`]s
+//! it is, [`LossWatch`] how far a holder is with having its nodes tell it. The engine ([`Client`](crate::Client)) turns their [`Effect`]s
 //! into commands and events, and replies into [`Answer`]s.
 //!
 //! Public so that they can be checked and read; not covered by the version's promise.
@@ -14,6 +14,7 @@ mod acquire;
 mod claim;
 mod cleanup;
 mod extend;
+mod loss_watch;
 mod queue;
 mod quorum;
 mod renew;
@@ -24,6 +25,7 @@ pub use acquire::{Acquire, NextStep};
 pub use claim::{Cause, Claim, Effect, EndReason, Reach, Terms, Verb};
 pub use cleanup::{ReleaseResult, ReleaseVerdict};
 pub use extend::{ExtendBar, RoundFailure as ExtendFailure};
+pub use loss_watch::LossWatch;
 pub use queue::Queue;
 pub use quorum::{Answer, Quorum, RoundLoss, Tally, Verdict, Vote};
 pub use renew::Renewal;

@@ -108,6 +108,13 @@ impl Support {
         self.live.retain(|hand_out| hand_out.number > number);
     }
 
+    /// A read that the node answered found no token. What is unanswered on its connection was sent behind the read, and says
+    /// for itself how it went.
+    pub fn read_gone(&mut self) {
+        self.confirmed = None;
+        self.live.retain(|hand_out| !hand_out.answered);
+    }
+
     /// The node is out of the count, whatever it said: an alias of another one, or one with other data.
     pub fn void(&mut self) {
         self.confirmed = None;

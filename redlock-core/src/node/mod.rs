@@ -71,6 +71,10 @@ pub(crate) enum Tag {
     Reading {
         watch: u64,
     },
+    /// Whether a key of a held lock still has its value, and its next change is told.
+    Own {
+        lock: LockId,
+    },
 }
 
 /// Whether the connection that stands tells of changes.

@@ -108,7 +108,8 @@ impl Outbox {
             | Tag::Handshake(_)
             | Tag::Tracking
             | Tag::Caching
-            | Tag::Reading { .. } => false,
+            | Tag::Reading { .. }
+            | Tag::Own { .. } => false,
         };
         let mut all = self.bytes.split();
         for place in self.places.split_off(self.places.len().saturating_sub(self.waiting)) {

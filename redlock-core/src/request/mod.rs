@@ -50,6 +50,7 @@ pub struct AcquireRequest {
     pub(crate) max_hold: Option<Duration>,
     pub(crate) expiring_lead: Option<Duration>,
     pub(crate) fenced: bool,
+    pub(crate) watch_loss: bool,
     pub(crate) entropy: [u8; 16],
 }
 
@@ -67,6 +68,7 @@ impl AcquireRequest {
             max_hold: None,
             expiring_lead: None,
             fenced: false,
+            watch_loss: false,
             entropy,
         }
     }
@@ -124,6 +126,21 @@ impl AcquireRequest {
         Self { fenced: true, ..self }
     }
 
+    /// Has the nodes tell the holder when the lock's keys change, by client tracking, so that a lock whose keys somebody
+    /// deleted or overwrote is lost within a round trip, not with the next extension or at the deadline.
+    ///
+    /// What a node tells is a hint only: the key is then read. The lock is lost (`LostReason::TokenGone`) once N − quorum + 1
+    /// nodes' latest answer is that the token is not there: then no quorum can have it. A node that is down, or was never
+    /// heard, is not among them, and no deadline is moved. It promises nothing of when: what is lost with a connection is
+    /// read after the next handshake, what a silent node knows is not heard at all, and the deadline ends every lock.
+    ///
+    /// It costs one read of each key on each node after the grant, and one after each extension. It takes RESP3 and the
+    /// rights to `client|tracking`, `client|caching` and `getrange`; nodes that lack them, and all nodes of a client with
+    /// [`wake_ups(false)`](crate::ConfigBuilder::wake_ups), tell nothing, and the lock is as one that is not watched.
+    pub fn watch_loss(self) -> Self {
+        Self { watch_loss: true, ..self }
+    }
+
     /// The resources, as they were given.
     #[must_use]
     pub fn resources(&self) -> &[Bytes] {
@@ -160,6 +177,12 @@ impl AcquireRequest {
         self.fenced
     }
 
+    /// Whether the nodes shall tell the holder that its keys change.
+    #[must_use]
+    pub fn watches_loss(&self) -> bool {
+        self.watch_loss
+    }
+
     /// How long before its deadline the lock is reported as expiring, where that was named.
     #[must_use]
     pub fn named_expiring_lead(&self) -> Option<Duration> {
@@ -178,6 +201,7 @@ impl fmt::Debug for AcquireRequest {
             .field("max_hold", &self.max_hold)
             .field("expiring_lead", &self.expiring_lead)
             .field("fenced", &self.fenced)
+            .field("watch_loss", &self.watch_loss)
             .finish_non_exhaustive()
     }
 }

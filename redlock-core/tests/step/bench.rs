@@ -434,6 +434,12 @@ impl Bench {
         format!("T{number}{}", String::from_utf8_lossy(&part[40..]))
     }
 
+    /// The bytes of the token that is shown as `T<number>`.
+    pub(crate) fn token(&self, number: usize) -> String {
+        let (bytes, _) = self.tokens.iter().find(|(_, other)| **other == number).unwrap();
+        String::from_utf8(bytes.clone()).unwrap()
+    }
+
     // ---- events ----
 
     /// What was said since this was last asked, notices about nodes left out.

@@ -29,6 +29,7 @@ mod ending;
 mod extend;
 mod fence;
 mod handshake;
+mod loss;
 mod machine;
 mod mutants;
 mod queue;

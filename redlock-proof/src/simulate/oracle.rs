@@ -246,6 +246,9 @@ impl Oracle {
             if let [b"CLIENT", b"CACHING", ..] = command[..] {
                 known.lost.values_mut().for_each(|lost| lost.is_told = true);
             }
+            if command.first() == Some(&b"GETRANGE".as_slice()) {
+                self.coverage.hit("holder's watch");
+            }
             let Some((verb, value)) = about(&command, &mut self.scripts) else { continue };
             let Some((operation, attempt)) = value.split_at_checked(OPERATION_DIGITS) else { continue };
             let key =

@@ -304,6 +304,9 @@ impl Run<'_> {
         if self.plan.is_fenced && self.dice.chance(85) {
             request = request.fenced();
         }
+        if self.dice.chance(30) {
+            request = request.watch_loss();
+        }
         if with_options {
             ttl = Duration::from_millis(self.dice.between(30, 600));
             wait = ttl.mul_f64(self.dice.below(300) as f64 / 100.0);

@@ -169,6 +169,19 @@ impl Claim {
         }
     }
 
+    /// The node was read, and the token is not there: its support is nothing (R14). The lock is lost once so many nodes' latest
+    /// answer is that the token is not there that no quorum can have it, or once no quorum of supports is left. Those that
+    /// refused the SET are among the former, those that have said nothing are not.
+    pub fn read_without_token(&mut self, node: NodeId, now: Instant, effects: &mut Vec<Effect>) {
+        if self.phase != Phase::Held {
+            return;
+        }
+        let Some(state) = self.node_mut(node) else { return };
+        state.gone = true;
+        state.support.read_gone();
+        self.refresh(now, EndReason::TokenGone, effects);
+    }
+
     /// The q-th largest support: the largest ones in order, in an array. More nodes than it has places are counted through
     /// for each of them instead, which is quadratic, and without an allocation too.
     fn supported_until(&self) -> Option<Instant> {
