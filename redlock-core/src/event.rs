@@ -86,6 +86,14 @@ pub enum Event {
         /// Why this one was lost.
         loss: RoundLoss,
     },
+    /// What stands in the way of an acquire that waits will be there for so long, if nobody extends it: by the q-th node that
+    /// gets free. Told when that is known, and anew when it has changed by more than 10 ms.
+    HolderSeen {
+        /// The acquire that waits; others of the same resource wait behind it.
+        operation: OperationId,
+        /// For how long.
+        remaining: Duration,
+    },
     /// A quorum confirmed the extension.
     Extended {
         /// The extend that this answers.

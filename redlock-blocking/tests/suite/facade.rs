@@ -158,6 +158,7 @@ impl Acquire<'_> {
         auto_renew(max_hold: Duration);
         expiring_lead(lead: Duration);
         fenced();
+        watch_loss();
     }
 
     pub fn lock(self) -> Result<Guard, AcquireError> {

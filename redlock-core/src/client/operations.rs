@@ -269,8 +269,13 @@ impl Client {
     fn conclude(&mut self, operation: u64, lock: u64, kind: AcquireErrorKind) {
         let Some(entry) = self.claims.get(lock) else { return self.fail_acquire(operation, kind) };
         let until = entry.claim.start().saturating_add(entry.claim.terms().attempt_timeout);
-        let error = Box::new(self.acquire_error(operation, kind.clone()));
-        let refused = |report: &&NodeReport| report.outcome == NodeOutcome::Refused;
+        let mut error = Box::new(self.acquire_error(operation, kind.clone()));
+        if let [key] = &*entry.keys {
+            // Those that have told a waiter are not asked again.
+            self.tell_holders(key, &mut error.nodes);
+        }
+        let refused =
+            |report: &&NodeReport| report.outcome == NodeOutcome::Refused && report.holder.is_none();
         let asked: Vec<NodeId> = error.nodes.iter().filter(refused).map(|report| report.node).collect();
         let Some(key) = entry.keys.first().filter(|_| self.now < until) else {
             return self.fail_acquire(operation, kind);
@@ -293,10 +298,10 @@ impl Client {
             });
             outstanding += 1;
         }
-        if outstanding == 0 {
-            return self.fail_acquire(operation, kind);
-        }
         self.set_phase(operation, AcquirePhase::Concluding { until, outstanding, error });
+        if outstanding == 0 {
+            return self.finish_concluding(operation);
+        }
         // It makes no more rounds.
         self.step_out(operation);
     }

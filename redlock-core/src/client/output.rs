@@ -109,6 +109,7 @@ const fn lock_of(event: &Event) -> Option<LockId> {
         | Event::AliasSuspected { lock, .. } => Some(*lock),
         Event::AcquireFailed { .. }
         | Event::AttemptLost { .. }
+        | Event::HolderSeen { .. }
         | Event::NodeUp { .. }
         | Event::NodeDown { .. }
         | Event::IdentityUnknown { .. }

@@ -142,6 +142,7 @@ impl Client {
         let Some(mut line) = self.lines.remove(key) else { return };
         if let Some((number, _)) = line.watch.take() {
             self.watched.remove(&number);
+            self.stop_tracking();
         }
         line.last = None;
         if self.spare_lines.len() < SPARE {

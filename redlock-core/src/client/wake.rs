@@ -6,7 +6,8 @@
 use super::Client;
 use super::queue::Line;
 use crate::error::{Holder, NodeFault, NodeOutcome, NodeReport};
-use crate::ids::NodeId;
+use crate::event::Event;
+use crate::ids::{NodeId, OperationId};
 use crate::machine::{Acquire, Claim, Look, Quorum, Reach, Reading, RoundLoss, Vote, Watch};
 use crate::node::{Outgoing, Tag, Tracking};
 use crate::time::Instant;
@@ -189,6 +190,36 @@ impl Client {
         };
         if let Some(key) = self.watched.get(&number).cloned() {
             self.tell_watch(&key, |watch, random, now| watch.read(id, reading, random, now));
+            self.tell_of_holder(&key);
+        }
+    }
+
+    /// Tells who waits for how long another one has it.
+    fn tell_of_holder(&mut self, key: &Bytes) {
+        let Some(line) = self.lines.get_mut(key) else { return };
+        let (Some(front), Some((_, watch))) = (line.queue.front(), &mut line.watch) else { return };
+        if let Some(until) = watch.news_of_holder() {
+            let (operation, remaining) = (OperationId(front), until.saturating_duration_since(self.now));
+            self.queue.notice(Event::HolderSeen { operation, remaining });
+        }
+    }
+
+    /// A waiter left without the lock, and what it had registered is left on the nodes: unless others are told by the same
+    /// connections, they are told to say nothing any more. (One that gets the lock ends its registrations by its own SET.)
+    pub(super) fn stop_tracking(&mut self) {
+        if !self.watched.is_empty() || !self.loss_watches.is_empty() || self.closing.is_some() {
+            return;
+        }
+        let patience = self.config.node_timeout_for(self.config.default_ttl());
+        for node in &mut self.nodes {
+            if node.reach() == Reach::Ready && node.tracking == Tracking::Asked {
+                node.tracking = Tracking::Unasked;
+                if node.outbox.is_empty() {
+                    self.queue.outbox(node.connection());
+                }
+                let bytes = command::tracking_off();
+                node.outbox.push_back(Outgoing { tag: Tag::Tracking, bytes, patience });
+            }
         }
     }
 

@@ -472,6 +472,7 @@ impl<D: Driver> State<D> {
                 }
             }
             Event::AttemptLost { .. }
+            | Event::HolderSeen { .. }
             | Event::RenewalFailed { .. }
             | Event::Repaired { .. }
             | Event::AliasSuspected { .. }

@@ -77,6 +77,8 @@ pub struct Watch {
     believed: bool,
     /// It has stayed back, and reads again: where the key is still free it makes its round without another delay.
     stayed: bool,
+    /// Until when it was last told to be held.
+    told: Option<Instant>,
     /// Since somebody was seen to have it, others were met on the way to it.
     met: bool,
     /// When a round is made, or the last look before it, since a quorum is believed to be free.
@@ -90,6 +92,8 @@ pub struct Watch {
 impl Watch {
     /// The stagger after the first collision, and how long after a push its node is read again.
     pub const BASE_STAGGER: Duration = Duration::from_millis(1);
+    /// What nodes tell of one ttl differs by so much, since they were asked one after the other.
+    const LITTLE: Duration = Duration::from_millis(10);
     /// A server's expiry has a resolution of 1 ms.
     const EXPIRY_RESOLUTION: Duration = Duration::from_millis(1);
 
@@ -103,6 +107,7 @@ impl Watch {
             stagger: Duration::ZERO,
             believed: false,
             stayed: false,
+            told: None,
             met: false,
             attempt_at: None,
             read_at: None,
@@ -236,6 +241,20 @@ impl Watch {
             )
             | None => None,
         }
+    }
+
+    /// Until when a quorum has it for somebody, if nobody extends it; once, and anew when it has changed by more than a little.
+    pub fn news_of_holder(&mut self) -> Option<Instant> {
+        let until = self.free_at().filter(|_| self.is_told() && self.attempt_at.is_none())?;
+        let is_known = self.told.is_some_and(|told| {
+            let (sooner, later) = (told.min(until), told.max(until));
+            later.saturating_duration_since(sooner) <= Self::LITTLE
+        });
+        if is_known {
+            return None;
+        }
+        self.told = Some(until);
+        Some(until)
     }
 
     /// Whether so many nodes tell what happens that the retry delay does not run.

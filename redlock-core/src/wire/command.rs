@@ -144,6 +144,11 @@ pub(crate) fn tracking() -> Bytes {
     encode(&[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"])
 }
 
+/// `CLIENT TRACKING OFF`: nothing is told any more, whatever is registered.
+pub(crate) fn tracking_off() -> Bytes {
+    encode(&[b"CLIENT", b"TRACKING", b"OFF"])
+}
+
 /// `CLIENT CACHING YES`: the next change of the keys of the command right behind it is told.
 pub(crate) fn caching() -> Bytes {
     encode(&[b"CLIENT", b"CACHING", b"YES"])

@@ -580,6 +580,7 @@ fn is_notice(event: &Event) -> bool {
     matches!(
         event,
         Event::AttemptLost { .. }
+            | Event::HolderSeen { .. }
             | Event::NodeUp { .. }
             | Event::NodeDown { .. }
             | Event::NodeRestarted { .. }

@@ -1,7 +1,7 @@
 //! Waiting without polling: nodes tell when the key that is waited for changes.
 
 use crate::bench::*;
-use redlock_core::{AcquireErrorKind, Holder, OperationId, RoundLoss};
+use redlock_core::{AcquireErrorKind, Event, Holder, OperationId, RoundLoss};
 
 const PUSH: &[u8] = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$6\r\norders\r\n";
 const ASK: [&str; 2] = ["CLIENT CACHING YES", "PTTL orders"];
@@ -175,6 +175,68 @@ fn r9_a_push_lost_with_its_connection_is_made_up_for() {
 }
 
 #[test]
+fn nothing_is_told_any_more_when_the_last_waiter_has_left_without_the_lock() {
+    let mut bench = waking();
+    let first = waiting(&mut bench);
+    let second = waits(&mut bench, 30_000);
+    bench.cancel(first);
+    bench.acquire_failed();
+    assert!(bench.sent_to_all().is_empty(), "another one waits");
+    bench.cancel(second);
+    bench.acquire_failed();
+    assert_eq!(bench.sent_to_all(), ["CLIENT TRACKING OFF"]);
+    bench.reply_all(OK);
+    // The next one switches it on again.
+    waits(&mut bench, 30_000);
+    bench.reply_all(NIL);
+    let sent = bench.sent(0);
+    assert_eq!(sent[2..], ["CLIENT TRACKING ON OPTIN", ASK[0], ASK[1]]);
+}
+
+#[test]
+fn what_a_waiter_was_told_is_not_asked_again_at_the_end_of_its_wait() {
+    let mut bench = waking();
+    let request = bench.request("orders").wait(ms(1_000));
+    bench.ask(request);
+    bench.reply_all(NIL);
+    bench.reply_all(HELD);
+    bench.forget();
+    bench.at(1_000);
+    bench.reply_all(NIL);
+    let error = bench.acquire_failed();
+    assert_eq!(error.nodes[0].holder, Some(Holder::Lock { remaining: ms(4_001) }));
+    let asks = |sent: &String| sent.starts_with("PTTL");
+    assert!((0..3).all(|node| !bench.sent(node).iter().any(asks)));
+}
+
+#[test]
+fn a_waiter_is_told_for_how_long_another_one_has_it() {
+    let mut bench = waking();
+    let operation = waits(&mut bench, 30_000);
+    bench.reply_all(NIL);
+    bench.reply_all(HELD);
+    let seen = |bench: &mut Bench| {
+        let seen = |event| match event {
+            Event::HolderSeen { operation: of, remaining } if of == operation => Some(remaining),
+            _ => None,
+        };
+        bench.notices().into_iter().filter_map(seen).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&mut bench), [ms(5_001)], "once");
+    // It is extended, on one node after the other.
+    for (node, millis) in [(0, 1_000), (1, 1_100)] {
+        assert!(seen(&mut bench).is_empty(), "not by a quorum yet");
+        bench.at(millis);
+        bench.reply(node, PUSH);
+        bench.at(millis + 2);
+        bench.sent(node);
+        bench.reply(node, b"+OK\r\n:9000\r\n");
+    }
+    // The first node's was read 100 ms before.
+    assert_eq!(seen(&mut bench), [ms(8_901)]);
+}
+
+#[test]
 fn whoever_takes_the_turn_takes_the_watch() {
     let mut bench = waking();
     let first = waiting(&mut bench);
@@ -188,7 +250,7 @@ fn whoever_takes_the_turn_takes_the_watch() {
     bench.at(1_001);
     bench.sent_to_all();
     bench.reply_all(OK);
-    assert!(matches!(bench.one(), redlock_core::Event::Acquired { operation, .. } if operation == second));
+    assert!(matches!(bench.one(), Event::Acquired { operation, .. } if operation == second));
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl Book {
                 let span = asked.map(|(_, start)| now.saturating_duration_since(start));
                 Context { resource: Some(resource), span, node: None }
             }
-            Event::AttemptLost { operation, .. } => {
+            Event::AttemptLost { operation, .. } | Event::HolderSeen { operation, .. } => {
                 let resource = self.acquires.get(operation).map(|(resource, _)| Arc::clone(resource));
                 Context { resource, ..Context::default() }
             }

@@ -44,6 +44,10 @@ pub(super) fn tell(event: &Event, context: &Context) {
         Event::AttemptLost { attempts, loss, .. } => {
             debug!(target: TARGET, resource, attempts, ?loss, "a round was lost");
         }
+        Event::HolderSeen { remaining, .. } => {
+            let remaining_seconds = remaining.as_secs_f64();
+            debug!(target: TARGET, resource, remaining_seconds, "waiting for another owner");
+        }
         Event::Extended { lock, .. } => debug!(target: TARGET, resource, ?lock, "extended"),
         Event::ExtendFailed { lock, error, .. } => {
             warn!(target: TARGET, resource, ?lock, %error, "not extended");

@@ -147,7 +147,8 @@ fn on_event(event: &Event, context: &Context) {
             let direction = if *is_forward { "forward" } else { "back" };
             counter!(NODE_CLOCK_STEPS, "node" => node(), "direction" => direction).increment(1);
         }
-        Event::DeadlineMoved { .. }
+        Event::HolderSeen { .. }
+        | Event::DeadlineMoved { .. }
         | Event::IdentityUnknown { .. }
         | Event::Connected { .. }
         | Event::ConnectFailed { .. }
