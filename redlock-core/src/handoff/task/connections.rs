@@ -1,11 +1,11 @@
 //! The connections, as the engine sees them: told to connect, write and close, on whichever thread made it want that.
 
 use super::signal::{Bell, Signal};
-use super::{BoxFuture, Socket, Transport};
+use super::{BoxFuture, Secure, Socket, Transport};
 use crate::address::{Address, Endpoint};
 use crate::config::Config;
 use crate::event::DisconnectReason;
-use crate::handoff::dial::{DialFaults, known_addresses, looked_up, share_of};
+use crate::handoff::dial::{DialFaults, known_addresses, looked_up, share_of, unreadable};
 use crate::handoff::{Driver, Turn};
 use crate::ids::ConnectionId;
 use crate::time::Instant;
@@ -33,6 +33,7 @@ type Dialled = Result<Box<dyn Socket>, DisconnectReason>;
 /// All connections of a client.
 pub struct Connections {
     transport: Arc<dyn Transport>,
+    secure: Option<Arc<dyn Secure>>,
     sleep: Sleep,
     bell: Arc<Bell>,
     links: Vec<Link>,
@@ -59,7 +60,7 @@ struct Link {
 
 enum Phase {
     /// Its name is being looked up.
-    Resolving,
+    Resolving(Arc<Address>),
     Dialling(BoxFuture<Dialled>),
     Up(Pipe),
 }
@@ -74,7 +75,12 @@ struct Pipe {
 }
 
 impl Connections {
-    pub(super) fn new(config: &Config, transport: Arc<dyn Transport>, sleep: Sleep) -> Self {
+    pub(super) fn new(
+        config: &Config,
+        transport: Arc<dyn Transport>,
+        secure: Option<Arc<dyn Secure>>,
+        sleep: Sleep,
+    ) -> Self {
         let bell = Arc::new(Bell::default());
         let link = |_| {
             let signal = Arc::new(Signal::new(Arc::clone(&bell)));
@@ -84,6 +90,7 @@ impl Connections {
         let handshake_timeout = config.handshake_timeout();
         Self {
             transport,
+            secure,
             sleep,
             bell,
             links,
@@ -128,14 +135,34 @@ impl Connections {
     }
 
     /// Tries the addresses, one after the other.
-    fn dial(&self, addresses: Vec<SocketAddr>) -> BoxFuture<Dialled> {
+    fn dial(&self, address: &Address, addresses: Vec<SocketAddr>) -> BoxFuture<Dialled> {
         let each = share_of(self.handshake_timeout, addresses.len());
-        Box::pin(dial(Arc::clone(&self.transport), addresses, each, self.sleep))
+        let tls = match (address.endpoint(), &self.secure) {
+            (Endpoint::Tcp { host, .. }, Some(secure)) if address.is_tls() => {
+                Some((host.clone(), Arc::clone(secure)))
+            }
+            _ => None,
+        };
+        Box::pin(dial(Arc::clone(&self.transport), tls, addresses, each, self.sleep))
     }
+}
+
+/// A connection to one address, with TLS over it where that is wanted. The outer error is the connection's, the inner is
+/// TLS's.
+async fn open(
+    connecting: BoxFuture<io::Result<Box<dyn Socket>>>,
+    tls: Option<(String, Arc<dyn Secure>)>,
+) -> io::Result<io::Result<Box<dyn Socket>>> {
+    let socket = connecting.await?;
+    Ok(match tls {
+        Some((host, secure)) => secure.secure(host, socket).await,
+        None => Ok(socket),
+    })
 }
 
 async fn dial(
     transport: Arc<dyn Transport>,
+    tls: Option<(String, Arc<dyn Secure>)>,
     addresses: Vec<SocketAddr>,
     each: Duration,
     sleep: Sleep,
@@ -143,14 +170,15 @@ async fn dial(
     let mut faults = DialFaults::default();
     let mut addresses = addresses.into_iter().peekable();
     while let Some(address) = addresses.next() {
-        let connecting = transport.connect(address);
+        let connecting: BoxFuture<_> = Box::pin(open(transport.connect(address), tls.clone()));
         let connected = match addresses.peek() {
             Some(_) => within(connecting, sleep(each)).await,
             // The last has what is left: the engine ends that.
             None => connecting.await,
         };
         match connected {
-            Ok(socket) => return Ok(socket),
+            Ok(Ok(socket)) => return Ok(socket),
+            Ok(Err(error)) => faults.add_tls(&address.to_string(), &error),
             Err(error) => faults.add(&address.to_string(), &error),
         }
     }
@@ -181,6 +209,10 @@ impl Driver for Connections {
         address: &Arc<Address>,
         _now: Instant,
     ) -> Result<(), DisconnectReason> {
+        if address.is_tls() && self.secure.is_none() {
+            // Never in the clear. No client is made like that.
+            return Err(DisconnectReason::Tls("nothing speaks it here".into()));
+        }
         let node = id.node.index();
         let phase = match address.endpoint() {
             Endpoint::Unix { path } => {
@@ -188,13 +220,13 @@ impl Driver for Connections {
                 Phase::Dialling(Box::pin(dial_unix(connecting, path.clone())))
             }
             Endpoint::Tcp { host, port } => match known_addresses(host, *port) {
-                Some(addresses) => Phase::Dialling(self.dial(addresses)),
+                Some(addresses) => Phase::Dialling(self.dial(address, addresses)),
                 None => {
                     let Some(link) = self.links.get_mut(node) else { return Ok(()) };
                     if link.lookup.is_none() {
                         link.lookup = Some((host.clone(), self.transport.resolve(host.clone(), *port)));
                     }
-                    Phase::Resolving
+                    Phase::Resolving(Arc::clone(address))
                 }
             },
         };
@@ -285,7 +317,7 @@ impl Pipe {
 pub(super) fn on_signal(turn: &mut Turn<'_, Connections>, node: usize, buffer: &mut [u8]) {
     let Some(link) = turn.driver.links.get_mut(node).filter(|link| link.signal.take()) else { return };
     // What was found while no connection wanted it is there for the next one.
-    if let Some((_, Phase::Resolving)) = &link.connection
+    if let Some((_, Phase::Resolving(_))) = &link.connection
         && let Some((host, lookup)) = &mut link.lookup
         && let Poll::Ready(found) = lookup.as_mut().poll(&mut Context::from_waker(&link.waker))
     {
@@ -302,10 +334,10 @@ fn on_resolved(
     node: usize,
     found: Result<Vec<SocketAddr>, DisconnectReason>,
 ) {
-    let dial = found.map(|addresses| turn.driver.dial(addresses));
+    let Some(link) = turn.driver.links.get(node) else { return };
+    let Some((id, Phase::Resolving(address))) = &link.connection else { return };
+    let (id, dial) = (*id, found.map(|addresses| turn.driver.dial(address, addresses)));
     let Some(link) = turn.driver.links.get_mut(node) else { return };
-    let Some((id, Phase::Resolving)) = &link.connection else { return };
-    let id = *id;
     match dial {
         Ok(dial) => link.connection = Some((id, Phase::Dialling(dial))),
         Err(reason) => {
@@ -348,7 +380,7 @@ fn read_and_write(turn: &mut Turn<'_, Connections>, node: usize, buffer: &mut [u
                 continue;
             }
             Poll::Ready(Err(error)) if error.kind() == ErrorKind::Interrupted => continue,
-            Poll::Ready(Err(error)) => DisconnectReason::Io(error.to_string()),
+            Poll::Ready(Err(error)) => unreadable(&error),
         };
         link.connection = None;
         turn.client.handle_disconnected(id, reason, turn.now());
