@@ -41,7 +41,9 @@
 //! # How it works
 //!
 //! A client has one thread of its own, on which its driver reads from the sockets and keeps the timers: so that it needs no
-//! executor, and outlives whichever it is used from. To spare the thread, have an executor run the driver:
+//! executor, and outlives whichever it is used from. Each answer then comes with a switch from that thread to yours. Where
+//! one executor serves the whole program, have it run the driver: what is read there is awaited there, which is faster for
+//! one operation at a time and more so for many.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -54,6 +56,7 @@
 //! ```
 //!
 //! Whoever starts an operation, on whichever thread, writes its bytes to the sockets himself, and then waits for the answer.
+//! Where many operations are under way, they leave their bytes to the driver, which writes those of all at once.
 //!
 //! | what | where | what happens |
 //! | --- | --- | --- |

@@ -33,8 +33,8 @@
 //! # How it works
 //!
 //! A client has one thread of its own, which reads from its sockets and keeps its timers. Whoever starts an operation writes
-//! its bytes to the sockets himself, then sleeps until the answer is there, or, where the client's thread has stood aside for
-//! him, reads it himself. Callbacks ([`Guard::on_lost`], [`Guard::on_expiring`]) run on a thread that is started for the first
+//! its bytes to the sockets himself (what many start at once is written together), then sleeps until the answer is there, or,
+//! where the client's thread has stood aside for him, reads it himself. Callbacks ([`Guard::on_lost`], [`Guard::on_expiring`]) run on a thread that is started for the first
 //! of them, so that they may block, and may call into the client.
 //!
 //! - Dropping a [`Guard`] hands its release to the sockets without waiting for answers: a process that ends right after has

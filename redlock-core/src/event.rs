@@ -3,6 +3,7 @@
 use crate::address::Address;
 use crate::error::{AcquireError, ConnectError, ExtendError, NodeFault};
 use crate::ids::{ConnectionId, Fence, LockId, NodeId, OperationId};
+use crate::machine::RoundLoss;
 use crate::time::Instant;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -75,6 +76,15 @@ pub enum Event {
         operation: OperationId,
         /// Why.
         error: AcquireError,
+    },
+    /// A round of an acquire was lost, and another one follows: when the resource gets free, or after the retry delay (R9).
+    AttemptLost {
+        /// The acquire, which goes on.
+        operation: OperationId,
+        /// How many rounds it has made so far.
+        attempts: u32,
+        /// Why this one was lost.
+        loss: RoundLoss,
     },
     /// A quorum confirmed the extension.
     Extended {

@@ -56,6 +56,8 @@ pub mod guide {}
 #[cfg(feature = "std")]
 pub mod handoff;
 mod ids;
+#[doc = include_str!("../OBSERVABILITY.md")]
+pub mod observability {}
 pub mod inspect;
 #[doc(hidden)]
 #[expect(
@@ -84,6 +86,7 @@ pub use error::{
 pub use event::{DisconnectReason, Event, LostReason, NodeVote, Output, ReleaseOutcome};
 pub use ids::{ConnectionId, Fence, LockId, NodeId, OperationId};
 pub use machine::RoundLoss;
+pub use node::VoteCounts;
 pub use request::{AcquireRequest, InvalidArgument};
 pub use time::{Deadline, Drift, Instant, TimeoutReason};
 pub use wire::error::{ErrorCode, ServerError};

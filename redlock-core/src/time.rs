@@ -60,6 +60,11 @@ impl Instant {
         Self(self.0.saturating_add(nanos(span)))
     }
 
+    /// `self` and so many nanoseconds, [`Instant::MAX`] where that cannot be told.
+    pub(crate) const fn saturating_add_nanos(self, nanos: u64) -> Self {
+        Self(self.0.saturating_add(nanos))
+    }
+
     /// `self − span`, the origin where that would lie before it.
     #[must_use]
     pub const fn saturating_sub(self, span: Duration) -> Self {
@@ -91,10 +96,10 @@ impl Instant {
     }
 }
 
-/// `span` in nanoseconds, `u64::MAX` where it is longer than that can say.
-#[expect(clippy::cast_possible_truncation, reason = "the branch above it caps the value at u64::MAX")]
-const fn nanos(span: Duration) -> u64 {
-    if span.as_nanos() > u64::MAX as u128 { u64::MAX } else { span.as_nanos() as u64 }
+/// `span` in nanoseconds, `u64::MAX` where it is longer than that can say. In 64 bits all the way: this is behind every
+/// deadline.
+pub(crate) const fn nanos(span: Duration) -> u64 {
+    span.as_secs().saturating_mul(1_000_000_000).saturating_add(span.subsec_nanos() as u64)
 }
 
 /// Seconds and fraction, short enough for a trace: `1.250s`.
@@ -157,8 +162,15 @@ impl Drift {
     /// The drift of `ttl`, rounded up.
     #[must_use]
     pub fn of(self, ttl: Duration) -> Duration {
-        let share = u128::from(nanos(ttl)) * u128::from(self.parts_per_million);
-        let share = u64::try_from(share.div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        let parts = self.parts_per_million;
+        // Of all but the longest ttls the product fits, and a division of 64 bits is a fraction of one of 128.
+        let share = match nanos(ttl).checked_mul(u64::from(parts)) {
+            Some(share) => share.div_ceil(1_000_000),
+            None => {
+                let share = u128::from(nanos(ttl)) * u128::from(parts);
+                u64::try_from(share.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+            }
+        };
         Duration::from_nanos(share).saturating_add(Self::FIXED)
     }
 

@@ -38,7 +38,8 @@
 //!
 //! A client has one task of its own, the driver, in the runtime in which it was made, of either kind; that needs
 //! `enable_all`, or I/O and time. The driver reads from the sockets and keeps the timers. Whoever starts an operation, on
-//! whichever thread and in whichever runtime, writes its bytes to the sockets himself, and then waits for the answer.
+//! whichever thread and in whichever runtime, writes its bytes to the sockets himself, and then waits for the answer. Where
+//! many operations are under way, they leave their bytes to the driver, which writes those of all at once.
 //!
 //! | what | where | what happens |
 //! | --- | --- | --- |

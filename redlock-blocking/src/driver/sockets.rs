@@ -12,9 +12,9 @@ use core::time::Duration;
 use mio::event::Event;
 use mio::{Registry, Token};
 use redlock_core::handoff::dial::{DialFaults, known_addresses, share_of};
-use redlock_core::handoff::{Driver, Turn};
+use redlock_core::handoff::{Driver, Turn, Unsent};
 use redlock_core::{Address, Config, ConnectionId, DisconnectReason, Endpoint, Instant};
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 /// How often one connection is read from before the others have their turn.
@@ -23,13 +23,6 @@ const MOST_READS: usize = 16;
 /// A read that does not fill the buffer has emptied a socket, and a write that is cut short has filled it, where readiness is
 /// told anew for what comes later. Elsewhere only a refused read or write tells that.
 const SHORT_MEANS_DONE: bool = cfg!(target_os = "linux");
-
-/// With more operations than that without an answer, what they transmit is gathered for the reader to write: one write for
-/// many, where each of them would otherwise make one.
-const FEW: usize = 4;
-
-/// How many payloads are written at once.
-const MOST_SLICES: usize = 64;
 
 /// What a socket was said to be ready for.
 #[derive(Clone, Copy, Debug)]
@@ -112,8 +105,7 @@ struct Dial {
 #[derive(Debug)]
 struct Pipe {
     stream: Stream,
-    /// What could not be written yet.
-    unsent: VecDeque<Bytes>,
+    unsent: Unsent,
     /// Writing failed: what is left to be read is read, then it is over.
     is_broken: bool,
 }
@@ -267,19 +259,19 @@ impl Driver for Sockets {
         let Some(connection) = self.connection_mut(id) else { return };
         let Phase::Up(pipe) = &mut connection.phase else { return };
         let is_new = pipe.unsent.is_empty();
-        pipe.unsent.push_back(payload);
+        pipe.unsent.push(&payload);
         // What waits already waits for the socket, or is known to be dirty.
         if is_new {
             self.dirty.push(id.node.index());
         }
     }
 
-    fn flush(&mut self, unanswered: usize, urgent: bool) {
+    fn flush(&mut self, unanswered: usize, may_gather: bool) {
         self.reactor.unanswered.store(unanswered, Ordering::SeqCst);
         if self.dirty.is_empty() {
             return;
         }
-        if !self.is_awake && !urgent && unanswered > FEW {
+        if may_gather && !self.is_awake {
             return self.ring();
         }
         while let Some(node) = self.dirty.pop() {
@@ -332,21 +324,12 @@ impl Pipe {
     /// Writes what can be written.
     fn write(&mut self) {
         while !self.unsent.is_empty() {
-            let mut slices = [IoSlice::new(&[]); MOST_SLICES];
-            let mut total = 0;
-            for (slice, payload) in slices.iter_mut().zip(&self.unsent) {
-                *slice = IoSlice::new(payload);
-                total += payload.len();
-            }
-            let slices = slices.get(..self.unsent.len().min(MOST_SLICES)).unwrap_or_default();
-            let written = match slices {
-                [single] => self.stream.write(single),
-                slices => self.stream.write_vectored(slices),
-            };
-            match written {
+            let all = self.unsent.bytes();
+            let total = all.len();
+            match self.stream.write(all) {
                 Ok(0) => return self.break_off(),
                 Ok(written) => {
-                    self.take_off(written);
+                    self.unsent.advance(written);
                     // What did not fit will not fit now.
                     if written < total && SHORT_MEANS_DONE {
                         return;
@@ -356,19 +339,6 @@ impl Pipe {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => return self.break_off(),
             }
-        }
-    }
-
-    /// So many bytes are written.
-    fn take_off(&mut self, written: usize) {
-        let mut left = written;
-        while let Some(first) = self.unsent.front_mut() {
-            if left < first.len() {
-                drop(first.split_to(left));
-                return;
-            }
-            left -= first.len();
-            self.unsent.pop_front();
         }
     }
 
@@ -434,7 +404,7 @@ fn on_dialled(turn: &mut Turn<'_, Sockets>, node: usize) {
         Ok(false) => {}
         Ok(true) => {
             if let Some(Connection { phase: Phase::Connecting(dial), .. }) = link.connection.take() {
-                let pipe = Pipe { stream: dial.stream, unsent: VecDeque::new(), is_broken: false };
+                let pipe = Pipe { stream: dial.stream, unsent: Unsent::default(), is_broken: false };
                 link.connection = Some(Connection { id, phase: Phase::Up(pipe) });
                 turn.client.handle_connected(id, now);
             }

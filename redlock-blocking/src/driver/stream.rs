@@ -8,7 +8,7 @@ use mio::net::TcpStream;
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 use socket2::{SockRef, TcpKeepalive};
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 
 /// A connection on which nothing was said for so long is asked whether it still stands, so that one that was cut silently
 /// is found before a lock is.
@@ -103,14 +103,6 @@ impl Write for Stream {
             Self::Tcp(stream) => stream.write(bytes),
             #[cfg(unix)]
             Self::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write_vectored(slices),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.write_vectored(slices),
         }
     }
 

@@ -1,29 +1,30 @@
 //! Carries out what the quorum machines want: commands into outboxes, decisions into events.
 
-use super::Client;
-use super::timers::Due;
+use super::keys::Keys;
+use super::timers::{Due, Slot};
+use super::{Client, SPARE};
 use crate::error::{ExtendError, ExtendErrorKind, NodeFault, NodeOutcome, NodeReport};
 use crate::event::{Event, LostReason, ReleaseOutcome};
 use crate::ids::{LockId, NodeId, OperationId};
 use crate::machine::{Cause, Claim, Effect, EndReason, ExtendFailure, ReleaseVerdict, Verb, Vote};
-use crate::node::{Form, Node, Outgoing, Tag};
+use crate::node::{Form, Node, Tag};
 use crate::request::resource_text;
 use crate::time::Instant;
+use crate::token::Token;
 use crate::wire::command::{self, Counters};
 use crate::wire::handshake::{DeleteForm, ExtendForm};
+use crate::wire::template::Single;
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
-use bytes::Bytes;
 use core::time::Duration;
 
 /// One token, with what its machine does not know: its bytes, and who waits for it.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) claim: Claim,
-    pub(super) keys: Arc<[Bytes]>,
-    pub(super) value: Bytes,
+    pub(super) keys: Keys,
+    pub(super) token: Token,
     /// The acquire that made the attempt, until it is answered.
     pub(super) acquire: Option<OperationId>,
     /// How many attempts that acquire made, and when it was asked for; once it is granted.
@@ -41,53 +42,70 @@ pub(super) struct Entry {
     said_round: u32,
     /// Attempted or held.
     live: bool,
-    armed: Option<Instant>,
-    /// The command that was encoded last: the same one goes to all nodes of a dialect.
-    encoded: Option<(Form, Duration, Bytes)>,
+    armed: Slot,
 }
 
 /// What one node said in a round, beyond its vote.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Said {
-    pub(super) took: Option<Duration>,
-    pub(super) fault: Option<Box<NodeFault>>,
+    /// How long it took, in nanoseconds; `u64::MAX` where it has said nothing.
+    took: u64,
+    fault: Option<Box<NodeFault>>,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        Self { took: u64::MAX, fault: None }
+    }
+}
+
+impl Said {
+    fn took(&self) -> Option<Duration> {
+        (self.took < u64::MAX).then(|| Duration::from_nanos(self.took))
+    }
 }
 
 impl Entry {
-    pub(super) fn new(
-        claim: Claim,
-        keys: Arc<[Bytes]>,
-        value: Bytes,
-        acquire: OperationId,
-        now: Instant,
-    ) -> Self {
+    pub(super) fn new(claim: Claim, keys: Keys, token: Token, acquire: OperationId, now: Instant) -> Self {
+        let mut said = Vec::new();
+        said.resize_with(usize::from(claim.terms().quorum.nodes()), Said::default);
         Self {
             claim,
             keys,
-            value,
+            token,
             acquire: Some(acquire),
             asked: (1, now),
             release: None,
             release_answered: false,
             rounds: Vec::new(),
-            said: Vec::new(),
+            said,
             round_start: now,
             said_round: 0,
             live: true,
-            armed: None,
-            encoded: None,
+            armed: Slot::default(),
         }
+    }
+
+    /// As [`new`](Self::new), in the place of one that is gone; its claim was restarted before.
+    pub(super) fn restart(&mut self, keys: Keys, token: Token, acquire: OperationId, now: Instant) {
+        self.keys = keys;
+        self.token = token;
+        self.acquire = Some(acquire);
+        self.asked = (1, now);
+        self.release = None;
+        self.release_answered = false;
+        self.rounds.clear();
+        self.said.fill_with(Said::default);
+        self.round_start = now;
+        self.said_round = 0;
+        self.live = true;
+        self.armed = Slot::default();
     }
 
     /// Notes what a node said, for the error that the round may end in.
     pub(super) fn note(&mut self, node: NodeId, fault: Option<NodeFault>, now: Instant) {
-        if self.said.len() <= node.index() {
-            let nodes = usize::from(self.claim.terms().quorum.nodes());
-            self.said.reserve_exact(nodes.saturating_sub(self.said.len()));
-            self.said.resize_with(node.index() + 1, Said::default);
-        }
         if let Some(said) = self.said.get_mut(node.index()) {
-            said.took = Some(now.saturating_duration_since(self.round_start));
+            said.took = now.as_nanos().saturating_sub(self.round_start.as_nanos());
             said.fault = fault.map(Box::new);
         }
     }
@@ -96,7 +114,7 @@ impl Entry {
     fn start_round(&mut self, round: u32, start: Instant) {
         if round > self.said_round {
             self.said_round = round;
-            self.said.clear();
+            self.said.fill_with(Said::default);
             self.round_start = start;
         }
     }
@@ -110,32 +128,11 @@ impl Entry {
         }
     }
 
-    fn encode(&mut self, form: Form, ttl: Duration, counters: Counters) -> Bytes {
-        if let Some((same, same_ttl, bytes)) = &self.encoded
-            && *same == form
-            && *same_ttl == ttl
-        {
-            return bytes.clone();
-        }
-        let fence = self.claim.fence().unwrap_or_default();
-        let bytes = match form {
-            Form::Set | Form::SetAll => command::set(&self.keys, &self.value, ttl),
-            Form::FencedSet(_) => command::fenced_set(&self.keys, &self.value, ttl, counters),
-            Form::FencedRepair => command::fenced_repair(&self.keys, &self.value, ttl, counters, fence),
-            Form::Raise => command::raise(&self.keys, &self.value, counters, fence),
-            Form::Extend(extend) => command::extend(extend, &self.keys, &self.value, ttl),
-            Form::ExtendAll => command::extend(ExtendForm::Script, &self.keys, &self.value, ttl),
-            Form::Delete(delete) => command::release(delete, &self.keys, &self.value),
-            Form::DeleteAll(_) => command::release(DeleteForm::Script, &self.keys, &self.value),
-        };
-        self.encoded = Some((form, ttl, bytes.clone()));
-        bytes
-    }
-
     /// The form in which the verb goes to this node.
     fn form(&self, verb: Verb, node: &Node) -> Form {
         let fenced = self.claim.terms().fenced;
-        match (verb, self.keys.len()) {
+        // There are 64 at most.
+        match (verb, u8::try_from(self.keys.len()).unwrap_or(u8::MAX)) {
             (Verb::Set, keys) if fenced => Form::FencedSet(keys),
             (Verb::Repair { .. }, _) if fenced => Form::FencedRepair,
             (Verb::Raise { .. }, _) => Form::Raise,
@@ -153,18 +150,20 @@ impl Client {
     /// Gives a claim an input, and carries out what it wants.
     pub(super) fn drive(&mut self, lock: u64, input: impl FnOnce(&mut Claim, &mut Vec<Effect>)) {
         let Some(entry) = self.claims.get_mut(lock) else { return };
-        let mut effects = core::mem::take(&mut self.scratch);
-        input(&mut entry.claim, &mut effects);
-        self.carry_out(lock, effects);
+        input(&mut entry.claim, &mut self.scratch);
+        self.carry_out(lock);
     }
 
-    /// Carries out a claim's effects, re-arms its timer, and forgets it once it is finished.
-    pub(super) fn carry_out(&mut self, lock: u64, mut effects: Vec<Effect>) {
-        for effect in effects.drain(..) {
-            self.apply(lock, effect);
+    /// Carries out the effects that a claim has left in the scratch, re-arms its timer, and forgets it once it is finished.
+    pub(super) fn carry_out(&mut self, lock: u64) {
+        if !self.scratch.is_empty() {
+            let mut effects = core::mem::take(&mut self.scratch);
+            for effect in effects.drain(..) {
+                self.apply(lock, effect);
+            }
+            self.scratch = effects;
         }
-        self.scratch = effects;
-        let Some(entry) = self.claims.get_mut(lock) else { return };
+        let Some(mut entry) = self.claims.get_mut(lock) else { return };
         if entry.live && entry.claim.ended().is_some() {
             entry.live = false;
             self.live_claims = self.live_claims.saturating_sub(1);
@@ -172,8 +171,9 @@ impl Client {
                 let key = key.clone();
                 self.line_ended(&key, lock);
             }
+            let Some(same) = self.claims.get_mut(lock) else { return };
+            entry = same;
         }
-        let Some(entry) = self.claims.get_mut(lock) else { return };
         if entry.claim.is_finished() {
             self.forget_claim(lock);
         } else {
@@ -185,16 +185,37 @@ impl Client {
         }
     }
 
+    /// A command of the claim is handed out to the node.
+    pub(super) fn handed_out(&mut self, lock: u64, node: NodeId, verb: Verb) {
+        let now = self.now;
+        match verb {
+            // Belief may be lowered by it (R14).
+            Verb::Extend { .. } => {
+                self.drive(lock, |claim, effects| claim.handed_out(node, verb, now, effects));
+            }
+            // These change what is known of the node, and neither what is due nor what is wanted.
+            Verb::Set | Verb::Repair { .. } | Verb::Raise { .. } | Verb::Release => {
+                let Some(entry) = self.claims.get_mut(lock) else { return };
+                entry.claim.handed_out(node, verb, now, &mut self.scratch);
+                debug_assert!(self.scratch.is_empty(), "nothing is wanted");
+            }
+        }
+    }
+
     /// Forgets a claim and its timer.
     pub(super) fn forget_claim(&mut self, lock: u64) {
         let Some(mut entry) = self.claims.remove(lock) else { return };
         self.timers.arm(&mut entry.armed, Due::Claim(lock), None, self.now);
         self.live_claims = self.live_claims.saturating_sub(usize::from(entry.live));
+        self.keys.recycle(core::mem::replace(&mut entry.keys, Keys::NONE));
+        if self.spare_entries.len() < SPARE {
+            self.spare_entries.push(entry);
+        }
     }
 
     pub(super) fn on_claim_due(&mut self, lock: u64) {
         if let Some(entry) = self.claims.get_mut(lock) {
-            entry.armed = None;
+            entry.armed = Slot::default();
         }
         let now = self.now;
         self.drive(lock, |claim, effects| claim.timeout(now, effects));
@@ -214,10 +235,6 @@ impl Client {
                 }
             }
             Effect::Granted { deadline, fence } => {
-                // What is held for long needs no copy of the SET.
-                if let Some(entry) = self.claims.get_mut(lock) {
-                    entry.encoded = None;
-                }
                 self.on_granted(lock, deadline, fence);
             }
             Effect::AttemptLost(loss) => self.on_attempt_lost(lock, loss),
@@ -235,8 +252,8 @@ impl Client {
         }
     }
 
-    fn send(&mut self, lock: u64, node: NodeId, verb: Verb) {
-        let (Some(entry), Some(node)) = (self.claims.get_mut(lock), self.nodes.get_mut(node.index())) else {
+    fn send(&mut self, lock: u64, id: NodeId, verb: Verb) {
+        let (Some(entry), Some(node)) = (self.claims.get_mut(lock), self.nodes.get(id.index())) else {
             return;
         };
         let ttl = match verb {
@@ -250,13 +267,41 @@ impl Client {
         };
         let form = entry.form(verb, node);
         let tag = Tag::Claim { lock: LockId(lock), verb, form };
-        let counters = Counters { retention: self.config.fence_retention() };
-        let bytes = entry.encode(form, ttl, counters);
-        let outgoing = Outgoing { tag, bytes, patience: entry.claim.terms().node_timeout };
+        let patience = entry.claim.terms().node_timeout;
+        // The same command goes to all nodes of a dialect, one after the other.
+        if self.encoded != Some((lock, form, ttl)) {
+            self.encoded = Some((lock, form, ttl));
+            self.encode(lock, form, ttl);
+        }
+        let Some(node) = self.nodes.get_mut(id.index()) else { return };
         if node.outbox.is_empty() {
             self.queue.outbox(node.connection());
         }
-        node.outbox.push_back(outgoing);
+        node.outbox.push(tag, self.encoder.newest(), patience);
+    }
+
+    fn encode(&mut self, lock: u64, form: Form, ttl: Duration) {
+        let Some(entry) = self.claims.get(lock) else { return };
+        let (keys, name) = (&*entry.keys, self.config.client_name());
+        let value = &mut self.value;
+        value.clear();
+        entry.token.write(name, value);
+        let counters = Counters { retention: self.config.fence_retention() };
+        let fence = entry.claim.fence().unwrap_or_default();
+        let bytes = match (form, keys) {
+            (Form::Set, [key]) => return self.encoder.encode(Single::Set, key, value, ttl),
+            (Form::Extend(form), [key]) => return self.encoder.encode(Single::Extend(form), key, value, ttl),
+            (Form::Delete(form), [key]) => {
+                return self.encoder.encode(Single::Release(form), key, value, ttl);
+            }
+            (Form::Set | Form::SetAll, _) => command::set(keys, value, ttl),
+            (Form::FencedSet(_), _) => command::fenced_set(keys, value, ttl, counters),
+            (Form::FencedRepair, _) => command::fenced_repair(keys, value, ttl, counters, fence),
+            (Form::Raise, _) => command::raise(keys, value, counters, fence),
+            (Form::Extend(_) | Form::ExtendAll, _) => command::extend(ExtendForm::Script, keys, value, ttl),
+            (Form::Delete(_) | Form::DeleteAll(_), _) => command::release(DeleteForm::Script, keys, value),
+        };
+        self.encoder.keep(&bytes);
     }
 
     fn on_round_done(&mut self, lock: u64, round: u32, cause: Cause, result: Result<Instant, ExtendFailure>) {
@@ -366,7 +411,7 @@ impl Client {
     /// What the nodes said to the newest round of extension of this entry.
     fn round_reports(&self, entry: &Entry) -> Vec<NodeReport> {
         self.reports(entry, |node, fault| {
-            let said = entry.said.get(node.id.index()).is_some_and(|said| said.took.is_some());
+            let said = entry.said.get(node.id.index()).is_some_and(|said| said.took().is_some());
             match fault {
                 Some(fault) => NodeOutcome::Failed(fault),
                 None if said && entry.claim.is_gone(node.id) => NodeOutcome::Refused,
@@ -387,7 +432,7 @@ impl Client {
             let outcome = outcome(node, said.and_then(|said| said.fault.as_deref().cloned()));
             // Of two steps it may have answered the first.
             let answered = outcome != NodeOutcome::Unanswered;
-            let took = said.and_then(|said| said.took).filter(|_| answered);
+            let took = said.and_then(Said::took).filter(|_| answered);
             NodeReport { node: node.id, address: node.label.clone(), outcome, took, holder: None }
         };
         self.nodes.iter().map(report).collect()

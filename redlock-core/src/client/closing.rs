@@ -2,12 +2,11 @@
 
 use super::Client;
 use super::operations::{ConnectEnd, Operation};
-use super::timers::Due;
+use super::timers::{Due, Slot};
 use crate::error::{AcquireErrorKind, ExtendErrorKind};
 use crate::event::{Event, LostReason, ReleaseOutcome};
 use crate::ids::{LockId, OperationId};
 use crate::node::State;
-use crate::time::Instant;
 use alloc::vec::Vec;
 
 impl Client {
@@ -43,7 +42,7 @@ impl Client {
         }
         // From here on the last release that is answered ends it.
         self.closing = Some(until);
-        let mut slot: Option<Instant> = None;
+        let mut slot = Slot::default();
         self.timers.arm(&mut slot, Due::Closing, Some(until), now);
         self.finish_closing_if_done();
     }

@@ -6,6 +6,7 @@
 
 mod claims;
 mod closing;
+mod keys;
 mod nodes;
 mod operations;
 mod output;
@@ -19,11 +20,14 @@ use crate::error::{ExtendRefused, UnknownLock};
 use crate::event::{DisconnectReason, Output};
 use crate::ids::{ConnectionId, LockId, NodeId, OperationId};
 use crate::machine::Effect;
-use crate::node::{Node, Tag, required_uptime};
+use crate::node::VoteCounts;
+use crate::node::{Form, Node, required_uptime};
 use crate::request::AcquireRequest;
 use crate::rng::Rng;
 use crate::table::Table;
 use crate::time::{Deadline, Instant, TimeoutReason};
+use crate::wire::template::Encoder;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -31,12 +35,16 @@ use core::fmt;
 use core::time::Duration;
 
 use claims::Entry;
+use keys::KeyPool;
 use operations::Operation;
 use output::OutputQueue;
 use queue::Line;
 use timers::{Due, Timers};
 
 pub use view::{LockView, NodeState, NodeStatus};
+
+/// How much of what locks and lines leave behind is kept for the next ones.
+const SPARE: usize = 1024;
 
 /// The engine of a Redlock client: request or bytes + now → bytes to send, events, next wake-up.
 ///
@@ -61,12 +69,20 @@ pub struct Client {
     rng: Rng,
     now: Instant,
     nodes: Vec<Node>,
-    claims: Table<Entry>,
+    claims: Table<Box<Entry>>,
+    /// Those of locks that are gone, for the next ones: none takes from the heap then.
+    #[expect(clippy::vec_box, reason = "they come from the table in their boxes, and go back in them")]
+    spare_entries: Vec<Box<Entry>>,
+    keys: KeyPool,
     /// How many of them are attempted or held; the others are being cleaned up.
     live_claims: usize,
     operations: Table<Operation>,
     /// The resources that are held or waited for here, by key.
-    lines: BTreeMap<Bytes, Line>,
+    ///
+    /// With one of no key, so that the map is never empty: it would give its memory back, and take it again.
+    lines: BTreeMap<Bytes, Box<Line>>,
+    #[expect(clippy::vec_box, reason = "they come from the map in their boxes, and go back in them")]
+    spare_lines: Vec<Box<Line>>,
     /// Those of them whose keys are watched, by the watch's number.
     watched: BTreeMap<u64, Bytes>,
     last_watch: u64,
@@ -78,7 +94,12 @@ pub struct Client {
     closed: bool,
     /// Room for the effects of one input, kept between calls.
     scratch: Vec<Effect>,
-    tags: Vec<Tag>,
+    /// Encodes the commands of locks.
+    encoder: Encoder,
+    /// Which command it encoded last: of this lock, in this form, with this ttl.
+    encoded: Option<(u64, Form, Duration)>,
+    /// Room for a lock's value.
+    value: Vec<u8>,
 }
 
 /// Counts only: outboxes and locks hold passwords and tokens (R26).
@@ -113,9 +134,12 @@ impl Client {
             now,
             nodes,
             claims: Table::new(),
+            spare_entries: Vec::new(),
+            keys: KeyPool::default(),
             live_claims: 0,
             operations: Table::new(),
-            lines: BTreeMap::new(),
+            lines: BTreeMap::from([(Bytes::new(), Box::default())]),
+            spare_lines: Vec::new(),
             watched: BTreeMap::new(),
             last_watch: 0,
             moved: VecDeque::new(),
@@ -124,7 +148,9 @@ impl Client {
             closing: None,
             closed: false,
             scratch: Vec::new(),
-            tags: Vec::new(),
+            encoder: Encoder::new(),
+            encoded: None,
+            value: Vec::new(),
         };
         for index in 0..client.nodes.len() {
             client.connect_node(index);
@@ -235,8 +261,9 @@ impl Client {
     /// The next thing to do, first in, first out; `None` when there is nothing (until the next call that takes `now`).
     ///
     /// Commands count as handed out when their [`Output::Transmit`] is answered here.
+    #[inline]
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.next_output()
+        if self.queue.is_empty() { None } else { self.next_output() }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next. A state, cheap, the same until the next call.
@@ -272,6 +299,12 @@ impl Client {
     #[must_use]
     pub fn node(&self, node: NodeId) -> Option<NodeStatus> {
         self.nodes.get(node.index()).map(|node| node.status(self.now))
+    }
+
+    /// How a node has voted so far; also in its [status](Self::node), which costs more to make.
+    #[must_use]
+    pub fn votes(&self, node: NodeId) -> Option<VoteCounts> {
+        self.nodes.get(node.index()).map(|node| node.votes)
     }
 
     /// Whether nothing is asked for, held, being cleaned up, or queued to be done.

@@ -1,7 +1,6 @@
 //! What happens on connections: made, greeted, answered, broken.
 
 use super::Client;
-use super::timers::Due;
 use crate::error::NodeFault;
 use crate::event::{DisconnectReason, Event, Output};
 use crate::ids::{ConnectionId, LockId};
@@ -11,7 +10,7 @@ use crate::node::{ClockStep, Form, Node, Outgoing, State, Tag};
 use crate::wire::answer::{Answer as Said, Asked, Fallback};
 use crate::wire::error::{ErrorCode, ServerError};
 use crate::wire::handshake::{DeleteForm, ExtendForm};
-use crate::wire::reply::Reply;
+use crate::wire::reply::{Reply, Usual};
 use alloc::format;
 
 impl Form {
@@ -20,13 +19,13 @@ impl Form {
         match self {
             Self::Set => Asked::Set { keys: 1 },
             Self::SetAll => Asked::Set { keys: usize::MAX },
-            Self::FencedSet(keys) => Asked::FencedSet { keys },
+            Self::FencedSet(keys) => Asked::FencedSet { keys: keys as usize },
             Self::FencedRepair => Asked::FencedRepair,
             Self::Raise => Asked::Raise,
             Self::Extend(form) => Asked::Extend { form, keys: 1 },
             Self::ExtendAll => Asked::Extend { form: ExtendForm::Script, keys: usize::MAX },
             Self::Delete(form) => Asked::Release { form, keys: 1 },
-            Self::DeleteAll(keys) => Asked::Release { form: DeleteForm::Script, keys },
+            Self::DeleteAll(keys) => Asked::Release { form: DeleteForm::Script, keys: keys as usize },
         }
     }
 }
@@ -49,12 +48,11 @@ impl Client {
     pub(super) fn arm_node(&mut self, index: usize) {
         let Some(node) = self.nodes.get_mut(index) else { return };
         let due = node.due();
-        self.timers.arm(&mut node.armed, Due::Node(node.id.0), due, self.now);
+        self.timers.arm_node(node.id.0, due, self.now);
     }
 
     pub(super) fn on_node_due(&mut self, index: usize) {
         let Some(node) = self.nodes.get_mut(index) else { return };
-        node.armed = None;
         if node.end_quarantine(self.now) {
             self.queue.notice(Event::QuarantineOver { node: node.id });
             self.arm_node(index);
@@ -234,6 +232,11 @@ impl Client {
                 return;
             }
             node.heard(now);
+            if let Some(usual) = node.decoder.usual(&mut rest) {
+                node.spoke = true;
+                self.on_usual_reply(index, usual);
+                continue;
+            }
             match node.decoder.next(&mut rest) {
                 Ok(None) => break,
                 Ok(Some(Reply::Push(push))) => {
@@ -253,6 +256,19 @@ impl Client {
             }
         }
         self.arm_node(index);
+    }
+
+    /// A reply that is read at sight: to a command of a lock it is a plain yes or no, nearly always.
+    fn on_usual_reply(&mut self, index: usize, usual: Usual) {
+        let Some(node) = self.nodes.get_mut(index) else { return };
+        if let Some(Tag::Claim { lock, verb, form }) = node.outbox.first_unanswered()
+            && let Some(is_yes) = form.asked().usual(usual)
+        {
+            node.answered();
+            let answer = if is_yes { Answer::Yes } else { Answer::No };
+            return self.on_claim_answer(index, lock, verb, answer, None);
+        }
+        self.on_reply(index, usual.into());
     }
 
     fn on_reply(&mut self, index: usize, mut reply: Reply) {
@@ -347,10 +363,8 @@ impl Client {
             }
             Said::Error(mut error) => {
                 if let Some(entry) = self.claims.get(lock.0) {
-                    error.redact(&[
-                        &entry.value,
-                        entry.value.get(..crate::token::TOKEN_DIGITS).unwrap_or_default(),
-                    ]);
+                    let value = entry.token.value(self.config.client_name());
+                    error.redact(&[&value, value.get(..crate::token::TOKEN_DIGITS).unwrap_or_default()]);
                 }
                 if error.closes_connection() {
                     // It answers no request (R21): whether this one ran is not known.
@@ -365,15 +379,31 @@ impl Client {
                 (answer, Some(NodeFault::Server(error)), close)
             }
         };
-        if let Some(entry) = self.claims.get_mut(lock.0)
-            && entry.is_newest_round(verb)
-        {
-            entry.note(id, fault.clone(), now);
-        }
-        self.drive(lock.0, |claim, effects| claim.answered(id, verb, answer, now, effects));
-        if let (true, Some(fault)) = (close, fault) {
+        let closes_with = fault.clone().filter(|_| close);
+        self.on_claim_answer(index, lock, verb, answer, fault);
+        if let Some(fault) = closes_with {
             self.lose_connection(index, fault, true);
         }
+    }
+
+    fn on_claim_answer(
+        &mut self,
+        index: usize,
+        lock: LockId,
+        verb: Verb,
+        answer: Answer,
+        fault: Option<NodeFault>,
+    ) {
+        let now = self.now;
+        let Some(node) = self.nodes.get_mut(index) else { return };
+        let id = node.id;
+        node.votes.count(verb, answer);
+        let Some(entry) = self.claims.get_mut(lock.0) else { return };
+        if entry.is_newest_round(verb) {
+            entry.note(id, fault, now);
+        }
+        entry.claim.answered(id, verb, answer, now, &mut self.scratch);
+        self.carry_out(lock.0);
     }
 
     /// What an error means for the command, and what it says of the node.

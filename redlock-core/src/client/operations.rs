@@ -2,7 +2,8 @@
 
 use super::Client;
 use super::claims::{Entry, lost_reason};
-use super::timers::Due;
+use super::keys::Keys;
+use super::timers::{Due, Slot};
 use crate::error::{
     AcquireError, AcquireErrorKind, ConnectError, ExtendErrorKind, ExtendRefused, Holder, LimitKind,
     NodeFault, NodeOutcome, NodeReport, UnknownLock,
@@ -13,12 +14,11 @@ use crate::machine::{Acquire, Claim, EndReason, ExtendBar, NextStep, Quorum, Rea
 use crate::node::{Node, Outgoing, Tag};
 use crate::request::{AcquireRequest, check_request, check_ttl, resource_text};
 use crate::time::Instant;
-use crate::token;
+use crate::token::Token;
 use crate::wire::command;
 use crate::wire::reply::Reply;
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
@@ -34,7 +34,7 @@ pub(super) enum Operation {
 
 #[derive(Debug)]
 pub(super) struct AcquireOperation {
-    keys: Arc<[Bytes]>,
+    keys: Keys,
     entropy: [u8; 16],
     pub(super) ttl: Duration,
     max_hold: Option<Duration>,
@@ -48,7 +48,7 @@ pub(super) struct AcquireOperation {
     pub(super) last: Option<RoundLoss>,
     /// What the nodes said in the last attempt that was lost.
     reports: Vec<NodeReport>,
-    armed: Option<Instant>,
+    armed: Slot,
 }
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(super) enum AcquirePhase {
 pub(super) struct ConnectOperation {
     start: Instant,
     until: Instant,
-    armed: Option<Instant>,
+    armed: Slot,
 }
 
 impl AcquireOperation {
@@ -97,9 +97,9 @@ impl Client {
     pub(super) fn start_acquire(&mut self, request: AcquireRequest) -> OperationId {
         let now = self.now;
         let checked = check_request(&request, &self.config);
-        let keys: Arc<[Bytes]> = match &checked {
-            Ok(checked) => checked.keys.as_slice().into(),
-            Err(_) => request.resources.as_slice().into(),
+        let keys = match &checked {
+            Ok(_) => self.keys.keys(self.config.key_prefix(), &request.resources),
+            Err(_) => Keys::Several(request.resources.as_slice().into()),
         };
         let refused = match &checked {
             _ if self.closing.is_some() => Some(AcquireErrorKind::Closed),
@@ -128,15 +128,12 @@ impl Client {
             phase: AcquirePhase::Queued,
             last: None,
             reports: Vec::new(),
-            armed: None,
+            armed: Slot::default(),
         }));
         match refused {
             Some(kind) => self.fail_acquire(operation, kind),
             None => match line {
-                Some(key) => {
-                    self.arm_operation(operation);
-                    self.join_line(&key, operation);
-                }
+                Some(key) => self.join_line(key, operation),
                 None => self.start_attempt(operation),
             },
         }
@@ -161,7 +158,7 @@ impl Client {
             return self.fail_acquire(operation, AcquireErrorKind::WaitOver { last });
         };
         let attempt = acquire.row.attempt();
-        let value = token::value(acquire.entropy, attempt, self.config.client_name());
+        let token = Token { entropy: acquire.entropy, attempt };
         let terms = Terms {
             quorum: Quorum::planted(self.config.node_count(), self.config.quorum()),
             drift: self.config.drift(),
@@ -177,14 +174,23 @@ impl Client {
             .nodes
             .iter()
             .map(|node| if node.pipeline() >= in_flight_limit { Reach::Down } else { node.reach() });
-        let mut effects = core::mem::take(&mut self.scratch);
-        let claim = Claim::new(terms, reach, now, &mut effects);
-        let entry = Entry::new(claim, acquire.keys.clone(), value, OperationId(operation), now);
+        let operation_id = OperationId(operation);
+        let entry = match self.spare_entries.pop() {
+            Some(mut entry) => {
+                entry.claim.restart(terms, reach, now, &mut self.scratch);
+                entry.restart(acquire.keys.clone(), token, operation_id, now);
+                entry
+            }
+            None => {
+                let claim = Claim::new(terms, reach, now, &mut self.scratch);
+                Box::new(Entry::new(claim, acquire.keys.clone(), token, operation_id, now))
+            }
+        };
         let lock = self.claims.insert(entry);
         self.live_claims += 1;
         acquire.phase = AcquirePhase::Attempting(lock);
         self.arm_operation(operation);
-        self.carry_out(lock, effects);
+        self.carry_out(lock);
     }
 
     pub(super) fn on_granted(&mut self, lock: u64, deadline: Instant, fence: Option<u64>) {
@@ -228,10 +234,14 @@ impl Client {
             NextStep::Retry { .. } | NextStep::GiveUp | NextStep::WaitOver => None,
         };
         acquire.last = Some(loss);
+        let attempts = acquire.row.attempts();
         let line = acquire.line().cloned();
         let sleeps = line.as_ref().is_none_or(|key| self.line_lost(key, loss, &reports, retry_at));
         if let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) {
             acquire.reports = reports;
+        }
+        if matches!(step, NextStep::Retry { .. }) && !hopeless {
+            self.queue.notice(Event::AttemptLost { operation: OperationId(operation), attempts, loss });
         }
         match (step, line) {
             _ if hopeless => self.fail_acquire(operation, loss.into()),
@@ -370,9 +380,8 @@ impl Client {
             let kind = ExtendErrorKind::LimitReached(LimitKind::Operations);
             return Err(ExtendRefused::Because(kind));
         }
-        let mut effects = core::mem::take(&mut self.scratch);
         let Some(entry) = self.claims.get_mut(lock.0) else { return Err(ExtendRefused::UnknownLock) };
-        let started = entry.claim.extend(ttl, now, &mut effects);
+        let started = entry.claim.extend(ttl, now, &mut self.scratch);
         let answer = match started {
             Ok(round) => {
                 let operation = OperationId(self.operations.insert(Operation::Extend(lock)));
@@ -385,7 +394,7 @@ impl Client {
                 ExtendBar::TooMany => ExtendErrorKind::LimitReached(LimitKind::Extensions),
             })),
         };
-        self.carry_out(lock.0, effects);
+        self.carry_out(lock.0);
         answer
     }
 
@@ -418,7 +427,7 @@ impl Client {
     pub(super) fn start_connect(&mut self, timeout: Duration) -> OperationId {
         let until = self.now.saturating_add(timeout);
         let has_room = self.room_for_operation();
-        let connect = ConnectOperation { start: self.now, until, armed: None };
+        let connect = ConnectOperation { start: self.now, until, armed: Slot::default() };
         let operation = self.operations.insert(Operation::Connect(connect));
         if self.closing.is_some() {
             self.fail_connect(operation, ConnectEnd::Closed);
@@ -546,7 +555,7 @@ impl Client {
     pub(super) fn on_operation_due(&mut self, operation: u64) {
         let step = match self.operations.get_mut(operation) {
             Some(Operation::Acquire(acquire)) => {
-                acquire.armed = None;
+                acquire.armed = Slot::default();
                 match acquire.phase {
                     AcquirePhase::Queued => Self::end_of_wait,
                     AcquirePhase::Sleeping(_) => Self::wake,
@@ -555,7 +564,7 @@ impl Client {
                 }
             }
             Some(Operation::Connect(connect)) => {
-                connect.armed = None;
+                connect.armed = Slot::default();
                 return self.fail_connect(operation, ConnectEnd::TimedOut);
             }
             Some(Operation::Extend(_) | Operation::Release(_)) | None => return,

@@ -5,6 +5,7 @@ use crate::event::{Event, Output};
 use crate::ids::{ConnectionId, LockId, OperationId};
 use crate::node::Tag;
 use alloc::collections::VecDeque;
+use bytes::Bytes;
 
 /// Something in the queue.
 #[derive(Debug)]
@@ -107,6 +108,7 @@ const fn lock_of(event: &Event) -> Option<LockId> {
         | Event::Repaired { lock, .. }
         | Event::AliasSuspected { lock, .. } => Some(*lock),
         Event::AcquireFailed { .. }
+        | Event::AttemptLost { .. }
         | Event::NodeUp { .. }
         | Event::NodeDown { .. }
         | Event::IdentityUnknown { .. }
@@ -131,7 +133,8 @@ impl Client {
             let handed_out = self.hand_out(connection);
             // A lock that the hand-out has lowered to its end makes way.
             self.move_lines();
-            let Some(output) = handed_out else { continue };
+            let Some(payload) = handed_out else { continue };
+            let output = Output::Transmit { connection, payload };
             if self.queue.queue.len() > mark {
                 // Belief was lowered by the hand-out (R14): whoever believes hears of it before the bytes are out.
                 self.queue.put_events_before(mark, output);
@@ -142,19 +145,19 @@ impl Client {
     }
 
     /// What waits for the connection, as one payload; the machines are told that it is handed out.
-    fn hand_out(&mut self, connection: ConnectionId) -> Option<Output> {
-        let now = self.now;
-        let mut tags = core::mem::take(&mut self.tags);
+    fn hand_out(&mut self, connection: ConnectionId) -> Option<Bytes> {
         let index = connection.node.index();
         let node = self.nodes.get_mut(index).filter(|node| node.connection() == connection)?;
-        let payload = node.hand_out(now, |tag| tags.push(tag));
-        for tag in tags.drain(..) {
-            if let Tag::Claim { lock, verb, .. } = tag {
-                self.drive(lock.0, |claim, effects| claim.handed_out(connection.node, verb, now, effects));
+        let handed_out = node.hand_out(self.now);
+        // What telling a machine puts into the outbox is behind these, and waits.
+        let end = node.pipeline();
+        for number in handed_out.as_ref().map_or(end, |handed_out| handed_out.1)..end {
+            let tag = self.nodes.get(index).and_then(|node| node.outbox.tag(number));
+            if let Some(Tag::Claim { lock, verb, .. }) = tag {
+                self.handed_out(lock.0, connection.node, verb);
             }
         }
-        self.tags = tags;
         self.arm_node(index);
-        payload.map(|payload| Output::Transmit { connection, payload })
+        Some(handed_out?.0)
     }
 }

@@ -1,11 +1,12 @@
 //! Acquires of one resource that wait for each other inside the client, and for what it holds itself.
 
-use super::Client;
 use super::claims::Entry;
 use super::operations::{AcquirePhase, Operation};
+use super::{Client, SPARE};
 use crate::error::{AcquireErrorKind, Holder, NodeOutcome, NodeReport};
 use crate::machine::{Queue, RoundLoss, Watch};
 use crate::time::Instant;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
@@ -17,28 +18,48 @@ pub(super) struct Line {
     /// Why it was lost, and what the nodes said; none since the client got the lock.
     last: Option<(RoundLoss, Vec<NodeReport>)>,
     /// The watch over the key, with its number, while somebody else holds it.
-    pub(super) watch: Option<(u64, Watch)>,
+    pub(super) watch: Option<(u64, Box<Watch>)>,
 }
 
 impl Client {
-    /// A new acquire takes its place behind those that wait for the resource.
-    pub(super) fn join_line(&mut self, key: &Bytes, operation: u64) {
-        self.lines.entry(key.clone()).or_default().queue.join(operation);
-        self.moved.push_back(key.clone());
+    /// A new acquire takes its place behind those that wait for the resource; it contends at once where it is the first.
+    pub(super) fn join_line(&mut self, key: Bytes, operation: u64) {
+        if let Some(line) = self.lines.get_mut(&key) {
+            line.queue.join(operation);
+            self.arm_operation(operation);
+            self.moved.push_back(key);
+        } else {
+            let line = self.new_line(Queue::alone(operation));
+            self.lines.insert(key, line);
+            self.start_attempt(operation);
+        }
+    }
+
+    fn new_line(&mut self, queue: Queue) -> Box<Line> {
+        let mut line = self.spare_lines.pop().unwrap_or_default();
+        line.queue = queue;
+        line
     }
 
     /// An acquire contends no more, and waits no more: it is answered, or about to be.
     pub(super) fn leave_line(&mut self, key: &Bytes, operation: u64) {
         let Some(line) = self.lines.get_mut(key) else { return };
-        if line.queue.leave(operation) {
+        let was_front = line.queue.leave(operation);
+        if line.queue.is_idle() {
+            return self.drop_line(key);
+        }
+        if was_front && line.queue.is_awaited() {
             self.moved.push_back(key.clone());
         }
-        self.drop_idle_line(key);
     }
 
     /// The client holds the only key of the lock: whoever wants it waits for the end of that.
     pub(super) fn line_granted(&mut self, key: &Bytes, lock: u64) {
-        let line = self.lines.entry(key.clone()).or_default();
+        if !self.lines.contains_key(key) {
+            let line = self.new_line(Queue::default());
+            self.lines.insert(key.clone(), line);
+        }
+        let Some(line) = self.lines.get_mut(key) else { return };
         line.queue.granted(lock);
         line.last = None;
         if let Some((number, _)) = line.watch.take() {
@@ -57,10 +78,13 @@ impl Client {
     pub(super) fn line_ended(&mut self, key: &Bytes, lock: u64) {
         let now = self.now;
         let Some(line) = self.lines.get_mut(key) else { return };
-        if line.queue.ended(lock, now) {
+        let is_free = line.queue.ended(lock, now);
+        if line.queue.is_idle() {
+            return self.drop_line(key);
+        }
+        if is_free && line.queue.is_awaited() {
             self.moved.push_back(key.clone());
         }
-        self.drop_idle_line(key);
     }
 
     /// The one that contends has lost a round, and would sleep until `retry_at`. Answers whether it shall: it waits in its
@@ -114,18 +138,27 @@ impl Client {
         reports
     }
 
-    fn drop_idle_line(&mut self, key: &Bytes) {
-        if self.lines.get(key).is_some_and(|line| line.queue.is_idle()) {
-            let line = self.lines.remove(key);
-            if let Some((number, _)) = line.and_then(|line| line.watch) {
-                self.watched.remove(&number);
-            }
+    fn drop_line(&mut self, key: &Bytes) {
+        let Some(mut line) = self.lines.remove(key) else { return };
+        if let Some((number, _)) = line.watch.take() {
+            self.watched.remove(&number);
+        }
+        line.last = None;
+        if self.spare_lines.len() < SPARE {
+            self.spare_lines.push(line);
         }
     }
 
     /// Lets those contend whose turn it has become. One after the other and not from where it becomes so: of attempts
     /// that fail at once there can be as many in a row as there are waiters.
+    #[inline]
     pub(super) fn move_lines(&mut self) {
+        if !self.moved.is_empty() {
+            self.let_contend();
+        }
+    }
+
+    fn let_contend(&mut self) {
         while let Some(key) = self.moved.pop_front() {
             let Some(line) = self.lines.get_mut(&key) else { continue };
             if self.closing.is_some() {

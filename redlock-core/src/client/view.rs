@@ -6,7 +6,7 @@ use crate::error::NodeFault;
 use crate::event::NodeVote;
 use crate::ids::{Fence, LockId, NodeId};
 use crate::machine::Vote;
-use crate::node::{Node, State};
+use crate::node::{Node, State, VoteCounts};
 use crate::time::Instant;
 use crate::wire::handshake::identity;
 use alloc::format;
@@ -94,6 +94,8 @@ pub struct NodeStatus {
     pub run_id: Option<String>,
     /// Commands that it has not answered yet.
     pub in_flight: usize,
+    /// How it has voted so far.
+    pub votes: VoteCounts,
 }
 
 /// Whether a node takes part.
@@ -146,6 +148,7 @@ impl Node {
             server: who.map(|(product, version)| format!("{} {version}", product.name())),
             run_id: self.run_id().map(ToString::to_string),
             in_flight: self.pipeline(),
+            votes: self.votes,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::node::{Outgoing, Tag, Tracking};
 use crate::time::Instant;
 use crate::wire::command;
 use crate::wire::reply::Reply;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -30,7 +31,8 @@ impl Client {
             let (min, max) = self.config.retry_delay();
             let min = min.max(Acquire::LEAST_DELAY);
             self.last_watch += 1;
-            line.watch = Some((self.last_watch, Watch::new(quorum, (min, max.max(min)))));
+            let watch = Box::new(Watch::new(quorum, (min, max.max(min))));
+            line.watch = Some((self.last_watch, watch));
             self.watched.insert(self.last_watch, key.clone());
         }
         let Some((_, watch)) = &mut line.watch else { return };
@@ -73,7 +75,8 @@ impl Client {
 
     /// The one that contends sleeps until its watch is due.
     fn follow_watch(&mut self, key: &Bytes) {
-        let Some(Line { queue, watch: Some((_, watch)), .. }) = self.lines.get_mut(key) else { return };
+        let Some(line) = self.lines.get_mut(key) else { return };
+        let Line { queue, watch: Some((_, watch)), .. } = &mut **line else { return };
         let due = watch.due().unwrap_or(Instant::MAX);
         let Some(front) = queue.front().filter(|front| self.is_sleeping(*front)) else { return };
         if let Some(line) = self.lines.get_mut(key) {
@@ -101,7 +104,12 @@ impl Client {
         let (now, random) = (self.now, self.rng.next_u32());
         let Some((_, watch)) = self.lines.get_mut(key).and_then(|line| line.watch.as_mut()) else { return };
         tell(watch, random, now);
-        self.follow_watch(key);
+        let is_due = watch.due().is_some_and(|due| due <= now);
+        match self.lines.get(key).and_then(|line| line.queue.front()) {
+            // What has just come true is not left to a timer, which some systems round up to milliseconds.
+            Some(front) if is_due && self.is_sleeping(front) => self.wake(front),
+            Some(_) | None => self.follow_watch(key),
+        }
     }
 
     // ---- what nodes say ----

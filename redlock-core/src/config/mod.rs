@@ -205,14 +205,6 @@ impl Config {
         &self.key_prefix
     }
 
-    /// The key of a resource: prefix and name, byte for byte.
-    pub(crate) fn key_of(&self, resource: &Bytes) -> Bytes {
-        if self.key_prefix.is_empty() {
-            return resource.clone();
-        }
-        [&self.key_prefix[..], resource].concat().into()
-    }
-
     /// The allowance for clocks that run differently (R6).
     #[must_use]
     pub fn drift(&self) -> Drift {

@@ -5,8 +5,6 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use bytes::Bytes;
-
 use super::{Config, ConfigBuilder, ConfigError, Limits, NameFault, Node};
 use crate::address::{Address, AddressErrorKind};
 use crate::request::InvalidArgument;
@@ -204,14 +202,6 @@ fn limits_and_prefixes_that_stop_everything_are_refused() {
     }
     let error = refused(three().key_prefix(alloc::vec![b'x'; 65_536]));
     assert_eq!(error, ConfigError::KeyPrefixTooLong { len: 65_536, most: 65_535 });
-}
-
-#[test]
-fn r8b_keys_are_the_resource_as_given_unless_a_prefix_is_asked_for() {
-    let resource = Bytes::from_static(b"\0\xff\r\n {tag}x");
-    assert_eq!(three().build().unwrap().key_of(&resource), resource);
-    let config = three().key_prefix("lock:").build().unwrap();
-    assert_eq!(&config.key_of(&resource)[..], b"lock:\0\xff\r\n {tag}x");
 }
 
 #[test]

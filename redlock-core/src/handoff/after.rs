@@ -1,6 +1,7 @@
 //! What is done once the mutex is free again: nothing of a user's runs while it is held.
 
 use super::environment::CallbackRunner;
+use super::observe::{News, tell};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
@@ -37,6 +38,8 @@ pub(super) struct After {
     callbacks: Vec<Callback>,
     /// Values of users to be dropped: their `drop` may do anything.
     trash: Vec<Box<dyn Any + Send>>,
+    /// For operators: what they have their records written with is a user's code, too.
+    news: Vec<News>,
 }
 
 impl After {
@@ -46,6 +49,11 @@ impl After {
 
     pub(super) fn call(&mut self, callback: Callback) {
         self.callbacks.push(callback);
+    }
+
+    #[cfg(any(feature = "metrics", feature = "tracing"))]
+    pub(super) fn tell(&mut self, news: News) {
+        self.news.push(news);
     }
 
     pub(super) fn discard(&mut self, value: impl Any + Send) {
@@ -59,6 +67,7 @@ impl After {
         for callback in self.callbacks {
             runner.run(callback);
         }
+        self.news.iter().for_each(tell);
         if !self.trash.is_empty() {
             Callback::new(move || drop(self.trash)).run();
         }

@@ -4,6 +4,7 @@ use super::after::After;
 use super::cell::{Ended, LockCell, Now};
 use super::environment::{CallbackRunner, Clock, Entropy, Environment};
 use super::feed::{Feed, Subscription};
+use super::observe::{Observer, Span};
 use super::options::AcquireOptions;
 use super::pending::{Acquiring, Closing, Connecting};
 use super::sync::{Arc, AtomicUsize, Mutex, Ordering, lock, process_id};
@@ -13,6 +14,7 @@ use crate::config::Config;
 use crate::error::{AcquireError, AcquireErrorKind, ConnectError, ExtendError, ExtendErrorKind};
 use crate::event::{DisconnectReason, Event, LostReason, Output, ReleaseOutcome};
 use crate::ids::{ConnectionId, Fence, LockId, NodeId, OperationId};
+use crate::node::VoteCounts;
 use crate::request::resource_text;
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -27,6 +29,14 @@ use core::time::Duration;
 /// While there is anything to do, no driver sleeps longer than this: the timers of most systems stop while the machine is
 /// suspended, and the clock must be read soon after that (R13).
 pub const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// With no more operations under way than that, each writes at once, and needs nobody to be woken for it. Operations whose
+/// answer is there and was not taken count, too: who takes it often asks for something again.
+#[cfg(not(loom))]
+const FEW: usize = 4;
+/// So that a model needs few.
+#[cfg(loom)]
+const FEW: usize = 1;
 
 /// Does what the engine wants. Called with the hub's mutex held, on whichever thread made the engine want it: it must not
 /// block, and must not call the hub.
@@ -48,10 +58,11 @@ pub trait Driver: Send {
     /// is told in a later turn, after what can still be read from it.
     fn transmit(&mut self, connection: ConnectionId, payload: Bytes);
 
-    /// All that this turn transmits was transmitted. So many operations have no answer yet: the more there are, the more it
-    /// saves to write what several turns transmit at once. What is `urgent` must be with the sockets, as far as these
-    /// take it, when this returns: nobody waits for its answer, and the process may end (R20).
-    fn flush(&mut self, _waiting: usize, _urgent: bool) {}
+    /// All that this turn transmits was transmitted; so many operations have no answer yet. Where it `may_gather`, many
+    /// operations are under way, and one write of what several turns transmit saves many: it can be left to who takes the
+    /// driver's next turn, who has to be woken for it. Else all must be with the sockets, as far as these take it, when
+    /// this returns: somebody waits for his answer alone, or nobody does and the process may end (R20).
+    fn flush(&mut self, _unanswered: usize, _may_gather: bool) {}
 
     /// Closes a connection, or gives up making it.
     fn disconnect(&mut self, connection: ConnectionId);
@@ -94,6 +105,7 @@ pub(super) struct State<D> {
     unanswered: usize,
     cells: BTreeMap<LockId, Arc<LockCell>>,
     feeds: Vec<Arc<Feed>>,
+    observer: Observer,
     closing: BTreeMap<u64, Waker>,
     next_closing: u64,
     is_closed: bool,
@@ -253,6 +265,7 @@ impl<D: Driver> Hub<D> {
             unanswered: 0,
             cells: BTreeMap::new(),
             feeds: Vec::new(),
+            observer: Observer::new(&config),
             closing: BTreeMap::new(),
             next_closing: 0,
             is_closed: false,
@@ -288,13 +301,15 @@ impl<D: Driver> Hub<D> {
             Ok(entropy) => entropy,
             Err(detail) => return Acquiring::failed(self, options, AcquireErrorKind::NoEntropy(detail)),
         };
-        let started = self.shared.with(|state, now, _| {
+        let span = Span::acquire(options);
+        let started = self.shared.with(|state, now, after| {
             let operation = state.client.acquire(options.request(entropy), now);
+            state.observer.asked(operation, options.resources(), now, after);
             state.wait_for(operation, options.resources().to_vec());
             operation
         });
         match started {
-            Some(operation) => Acquiring::started(self, operation),
+            Some(operation) => Acquiring::started(self, operation, span),
             None => Acquiring::failed(self, options, AcquireErrorKind::Closed),
         }
     }
@@ -330,6 +345,7 @@ impl<D: Driver> Hub<D> {
                 server: None,
                 run_id: None,
                 in_flight: 0,
+                votes: VoteCounts::default(),
             };
             ids().map(closed).collect()
         })
@@ -390,7 +406,8 @@ impl<D: Driver> State<D> {
                 Output::Event(event) => self.on_event(event, now, after),
             }
         }
-        self.driver.flush(self.unanswered, core::mem::take(&mut self.is_urgent));
+        let may_gather = !core::mem::take(&mut self.is_urgent) && self.waiting.len() > FEW;
+        self.driver.flush(self.unanswered, may_gather);
         let due = self.client.poll_timeout().map(|deadline| deadline.at);
         let longest = (!self.client.is_idle()).then(|| now.saturating_add(LONGEST_SLEEP));
         self.driver.arm(due.into_iter().chain(longest).min(), now);
@@ -398,6 +415,7 @@ impl<D: Driver> State<D> {
     }
 
     fn on_event(&mut self, event: Event, now: Instant, after: &mut After) {
+        self.observer.saw(&event, &self.client, now, after);
         self.feeds.retain(|feed| match feed.push(&event) {
             Some(waker) => {
                 after.wake(waker);
@@ -453,7 +471,8 @@ impl<D: Driver> State<D> {
                     after.wake(Some(waker));
                 }
             }
-            Event::RenewalFailed { .. }
+            Event::AttemptLost { .. }
+            | Event::RenewalFailed { .. }
             | Event::Repaired { .. }
             | Event::AliasSuspected { .. }
             | Event::NodeUp { .. }
@@ -501,6 +520,7 @@ impl<D: Driver> State<D> {
         }
         cell.end(Ended::Lost(LostReason::Expired), after);
         self.cells.remove(&lock);
+        self.observer.releasing(lock, now);
         let _unknown = self.client.release(lock, now);
         false
     }
@@ -569,6 +589,7 @@ impl<D: Driver> State<D> {
         if cell.ended().is_none() {
             self.is_urgent = true;
             self.cells.remove(&cell.lock());
+            self.observer.releasing(cell.lock(), now);
             // A lock that the engine does not know any more is gone already.
             let _unknown = self.client.release(cell.lock(), now);
             cell.end(Ended::Released, after);
@@ -593,6 +614,7 @@ impl<D: Driver> State<D> {
             None => {}
         }
         self.cells.remove(&cell.lock());
+        self.observer.releasing(cell.lock(), now);
         cell.end(Ended::Released, after);
         match self.client.release(cell.lock(), now) {
             Ok(operation) => {

@@ -14,7 +14,7 @@
 //! # The mutex
 //!
 //! Engine, driver and tables live under one mutex, held for the length of one call into the engine and what that wants
-//! done; sockets are written to under it, so that whoever starts an operation sends its bytes himself. Nothing of a user
+//! done; sockets are written to under it, so that whoever starts an operation can send its bytes himself. Nothing of a user
 //! runs meanwhile: wakers are woken, callbacks handed over and both dropped after it is free.
 //!
 //! # Forks
@@ -34,6 +34,7 @@ mod hub;
 mod loom_tests;
 mod methods;
 pub mod names;
+mod observe;
 mod options;
 mod outcome;
 mod pending;
@@ -44,6 +45,7 @@ pub mod task;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests;
+mod unsent;
 
 pub use after::Callback;
 pub use callbacks::CallbackThread;
@@ -55,3 +57,4 @@ pub use hub::{Driver, Hub, LONGEST_SLEEP, Shared, Turn};
 pub use options::AcquireOptions;
 pub use outcome::{BuildError, HoldError, ReleaseError, Released, Vote, settle};
 pub use pending::{Acquiring, Closing, Connecting, Extending, Releasing};
+pub use unsent::Unsent;

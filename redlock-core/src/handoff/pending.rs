@@ -6,6 +6,7 @@
 
 use super::handle::Handle;
 use super::hub::{Answer, Driver, Hub};
+use super::observe::Span;
 use super::options::AcquireOptions;
 use super::outcome::{ReleaseError, Released};
 use crate::error::{
@@ -15,7 +16,7 @@ use crate::event::{NodeVote, ReleaseOutcome};
 use crate::ids::OperationId;
 use crate::request::resource_text;
 use crate::time::Instant;
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use core::fmt;
 use core::future::Future;
@@ -65,19 +66,20 @@ pub struct Acquiring<D: Driver> {
     pending: Pending<D>,
     failed: Option<AcquireError>,
     start: Instant,
+    span: Span,
 }
 
 impl<D: Driver> Acquiring<D> {
-    pub(super) fn started(hub: &Hub<D>, operation: OperationId) -> Self {
+    pub(super) fn started(hub: &Hub<D>, operation: OperationId, span: Span) -> Self {
         let pending = Pending { hub: hub.clone(), operation: Some(operation) };
-        Self { pending, failed: None, start: hub.shared().now() }
+        Self { pending, failed: None, start: hub.shared().now(), span }
     }
 
     pub(super) fn failed(hub: &Hub<D>, options: &AcquireOptions, kind: AcquireErrorKind) -> Self {
         let resource = resource_text(options.resources());
         let error = AcquireError { kind, resource, attempts: 0, elapsed: Duration::ZERO, nodes: Vec::new() };
         let pending = Pending { hub: hub.clone(), operation: None };
-        Self { pending, failed: Some(error), start: Instant::ZERO }
+        Self { pending, failed: Some(error), start: Instant::ZERO, span: Span::acquire(options) }
     }
 
     /// R6's second check: the caller takes the lock only now.
@@ -110,23 +112,28 @@ impl<D: Driver> Future for Acquiring<D> {
     type Output = Result<Handle<D>, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(error) = self.failed.take() {
-            return Poll::Ready(Err(error));
-        }
-        match self.pending.poll(cx) {
-            Progress::Pending => Poll::Pending,
-            Progress::Answered(Answer::Acquire(Ok(cell))) => {
-                let handle = Handle::new(self.pending.hub.clone(), cell);
-                Poll::Ready(self.take(handle))
-            }
-            Progress::Answered(Answer::Acquire(Err(error))) => Poll::Ready(Err(error)),
-            Progress::Answered(Answer::Extend(_) | Answer::Release(_) | Answer::Connect(_))
-            | Progress::Gone => {
-                let (resource, nodes) = (String::new(), Vec::new());
-                let kind = AcquireErrorKind::Closed;
-                Poll::Ready(Err(AcquireError { kind, resource, attempts: 0, elapsed: Duration::ZERO, nodes }))
-            }
-        }
+        let answer = match self.failed.take() {
+            Some(error) => Err(error),
+            None => match self.pending.poll(cx) {
+                Progress::Pending => return Poll::Pending,
+                Progress::Answered(Answer::Acquire(Ok(cell))) => {
+                    let handle = Handle::new(self.pending.hub.clone(), cell);
+                    self.take(handle)
+                }
+                Progress::Answered(Answer::Acquire(Err(error))) => Err(error),
+                Progress::Answered(Answer::Extend(_) | Answer::Release(_) | Answer::Connect(_))
+                | Progress::Gone => {
+                    let (resource, nodes) = (String::new(), Vec::new());
+                    let kind = AcquireErrorKind::Closed;
+                    Err(AcquireError { kind, resource, attempts: 0, elapsed: Duration::ZERO, nodes })
+                }
+            },
+        };
+        self.span.answered(|| match &answer {
+            Ok(_) => "acquired".into(),
+            Err(error) => error.to_string(),
+        });
+        Poll::Ready(answer)
     }
 }
 
@@ -143,6 +150,7 @@ pub struct Extending<D: Driver> {
     pending: Pending<D>,
     failed: Option<ExtendError>,
     resource: String,
+    span: Span,
 }
 
 impl<D: Driver> Extending<D> {
@@ -161,7 +169,8 @@ impl<D: Driver> Extending<D> {
             ExtendError { kind, resource, elapsed, nodes: Vec::new() }
         };
         let failed = kind.map(error);
-        Self { pending: Pending { hub: hub.clone(), operation }, failed, resource }
+        let span = Span::extend(resources);
+        Self { pending: Pending { hub: hub.clone(), operation }, failed, resource, span }
     }
 }
 
@@ -169,19 +178,24 @@ impl<D: Driver> Future for Extending<D> {
     type Output = Result<Instant, ExtendError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(error) = self.failed.take() {
-            return Poll::Ready(Err(error));
-        }
-        match self.pending.poll(cx) {
-            Progress::Pending => Poll::Pending,
-            Progress::Answered(Answer::Extend(answer)) => Poll::Ready(answer),
-            Progress::Answered(Answer::Acquire(_) | Answer::Release(_) | Answer::Connect(_))
-            | Progress::Gone => {
-                let resource = core::mem::take(&mut self.resource);
-                let (kind, elapsed) = (ExtendErrorKind::Closed, Duration::ZERO);
-                Poll::Ready(Err(ExtendError { kind, resource, elapsed, nodes: Vec::new() }))
-            }
-        }
+        let answer = match self.failed.take() {
+            Some(error) => Err(error),
+            None => match self.pending.poll(cx) {
+                Progress::Pending => return Poll::Pending,
+                Progress::Answered(Answer::Extend(answer)) => answer,
+                Progress::Answered(Answer::Acquire(_) | Answer::Release(_) | Answer::Connect(_))
+                | Progress::Gone => {
+                    let resource = core::mem::take(&mut self.resource);
+                    let (kind, elapsed) = (ExtendErrorKind::Closed, Duration::ZERO);
+                    Err(ExtendError { kind, resource, elapsed, nodes: Vec::new() })
+                }
+            },
+        };
+        self.span.answered(|| match &answer {
+            Ok(_) => "extended".into(),
+            Err(error) => error.to_string(),
+        });
+        Poll::Ready(answer)
     }
 }
 
@@ -198,6 +212,7 @@ pub struct Releasing<D: Driver> {
     /// What is known without asking; `None` in it: the client is closed.
     known: Option<Option<ReleaseOutcome>>,
     resource: String,
+    span: Span,
 }
 
 impl<D: Driver> Releasing<D> {
@@ -210,7 +225,8 @@ impl<D: Driver> Releasing<D> {
             Ok(operation) => (Some(operation), None, String::new()),
             Err(known) => (None, Some(known), resource_text(resources)),
         };
-        Self { pending: Pending { hub: hub.clone(), operation }, known, resource }
+        let span = Span::release(resources);
+        Self { pending: Pending { hub: hub.clone(), operation }, known, resource, span }
     }
 }
 
@@ -227,6 +243,7 @@ impl<D: Driver> Future for Releasing<D> {
                 | Progress::Gone => None,
             },
         };
+        self.span.answered(|| outcome.map_or_else(|| "closed".into(), |outcome| outcome.to_string()));
         let resource = core::mem::take(&mut self.resource);
         Poll::Ready(outcome.map(Released::new).ok_or(ReleaseError { resource }))
     }

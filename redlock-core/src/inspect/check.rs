@@ -130,6 +130,10 @@ impl Check {
             (Ask::Right(Right::Exists), command::encode(&[b"EXISTS", key])),
             (Ask::Right(Right::Pttl), command::pttl(key)),
             (Ask::Right(Right::Getrange), command::get_range(key, 0, 0)),
+            // What comes right behind `CACHING` reads no key: nothing gets registered.
+            (Ask::Right(Right::ClientTracking), command::tracking()),
+            (Ask::Right(Right::ClientCaching), command::caching()),
+            (Ask::Tidy, command::encode(&[b"CLIENT", b"TRACKING", b"OFF"])),
         ]
     }
 

@@ -34,6 +34,7 @@ pub(super) fn judge(report: &NodeReport, expected: &Expectations) -> Vec<Verdict
     verdicts.extend(version(report));
     verdicts.extend(locking(report));
     verdicts.extend(rights(report));
+    verdicts.extend(wake_ups(report));
     verdicts.extend(eviction(report));
     verdicts.extend(persistence(report, expected));
     verdicts.extend(restart_guard(report, expected));
@@ -281,6 +282,28 @@ fn rights(report: &NodeReport) -> Vec<Verdict> {
             .push(Verdict::ok(Topic::Rights, "The user may run all that locks, fences and this check need."));
     }
     verdicts
+}
+
+/// Whether waiters are told by this node. Locks do without; waiting costs more then.
+fn wake_ups(report: &NodeReport) -> Option<Verdict> {
+    const MEANS: &str = "where fewer nodes than a quorum tell, waiters try again after a random delay";
+    if report.fault.is_some() || report.rights.get(Right::ClientTracking).is_none() {
+        return None;
+    }
+    if report.server.protocol.is_some_and(|protocol| protocol < 3) {
+        let finding =
+            format!("It speaks RESP2 only, and does not tell waiters that a lock got free: {MEANS}.");
+        return Some(Verdict::note(Topic::WakeUps, finding));
+    }
+    let missing = report.rights.missing(&Right::WAKE_UPS);
+    if missing.is_empty() {
+        return Some(Verdict::ok(
+            Topic::WakeUps,
+            "It tells waiters that a lock got free: they need not poll.",
+        ));
+    }
+    let finding = format!("It does not tell waiters that a lock got free: {MEANS}.");
+    Some(Verdict::note(Topic::WakeUps, finding).advice(format!("Grant {}.", rules(&missing))))
 }
 
 /// What keeps plain locks from being taken, extended or released at all.

@@ -43,12 +43,18 @@ pub enum Right {
     Getrange,
     /// `CONFIG GET`: tells persistence and eviction.
     ConfigGet,
+    /// `CLIENT TRACKING`: lets waiters be told.
+    ClientTracking,
+    /// `CLIENT CACHING`: names the key that a waiter is told of.
+    ClientCaching,
 }
 
 impl Right {
     /// What `acquire_all` needs beside a plain lock's rights, everywhere.
     pub const SEVERAL_KEYS: [Self; 6] =
         [Self::Eval, Self::Exists, Self::Get, Self::Set, Self::Pexpire, Self::Del];
+    /// What waiters need to be told by a node when a lock gets free.
+    pub const WAKE_UPS: [Self; 3] = [Self::ClientTracking, Self::ClientCaching, Self::Pttl];
     /// What fences need beside a plain lock's rights, everywhere.
     pub const FENCES: [Self; 8] = [
         Self::Eval,
@@ -93,6 +99,8 @@ impl Right {
             Self::Pttl => "+pttl",
             Self::Getrange => "+getrange",
             Self::ConfigGet => "+config|get",
+            Self::ClientTracking => "+client|tracking",
+            Self::ClientCaching => "+client|caching",
         }
     }
 }

@@ -271,6 +271,19 @@ fn r22_the_least_rights_of_each_dialect_do_and_one_less_is_named() {
 }
 
 #[test]
+fn whether_waiters_are_told_is_tried() {
+    let mut rules = Right::ALL_BUT_CONFIG.to_vec();
+    let verdict = with_rules(Dialect::Valkey9, &rules).verdict(Topic::WakeUps).unwrap();
+    assert_eq!(verdict.severity, Severity::Note);
+    assert_eq!(verdict.advice.as_deref(), Some("Grant +client|tracking +client|caching."));
+    rules.extend(["+client|tracking", "+client|caching"]);
+    for dialect in Dialect::ALL {
+        let verdict = with_rules(dialect, &rules).verdict(Topic::WakeUps).unwrap();
+        assert_eq!(verdict.severity, Severity::Ok, "{dialect:?}: {verdict:?}");
+    }
+}
+
+#[test]
 fn r22_a_missing_native_right_is_a_note_where_the_script_works() {
     let rules = ["+info", "+ping", "+set", "+eval", "+get", "+del", "+pexpire"];
     for (dialect, right) in [(Dialect::Valkey9, "+delifeq"), (Dialect::Redis84, "+delex")] {

@@ -47,6 +47,8 @@ pub enum Topic {
     Locking,
     /// Whether the user may run what is needed.
     Rights,
+    /// Whether it tells waiters that a lock got free.
+    WakeUps,
     /// Whether it may remove locks to save memory.
     Eviction,
     /// Whether it remembers locks when it restarts.
@@ -75,6 +77,7 @@ impl Topic {
             Self::Version => "version",
             Self::Locking => "locking",
             Self::Rights => "rights",
+            Self::WakeUps => "wake-ups",
             Self::Eviction => "eviction",
             Self::Persistence => "persistence",
             Self::Latency => "latency",

@@ -65,14 +65,15 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// What these answers say for certain at `now`, early where it is certain; `last` when no more are waited for.
+    /// What these answers say for certain at `now`, early where it is certain; `last` when no more are waited for. Only the
+    /// least certain verdict asks `gone_by`.
     pub(super) fn verdict(
         self,
         quorum: Quorum,
         now: Instant,
         deadline: Instant,
         last: bool,
-        gone_by: Instant,
+        gone_by: impl FnOnce() -> Instant,
     ) -> Option<ReleaseVerdict> {
         if now >= deadline {
             return Some(ReleaseVerdict::Expired);
@@ -84,7 +85,7 @@ impl Answers {
             return Some(ReleaseVerdict::NotMine);
         }
         // Who might still say "not ours" is worth waiting for: it tells more than "unknown".
-        (last || self.pending == 0).then_some(ReleaseVerdict::Unknown { gone_by })
+        (last || self.pending == 0).then(|| ReleaseVerdict::Unknown { gone_by: gone_by() })
     }
 }
 
@@ -97,7 +98,7 @@ mod tests {
         let quorum = Quorum::majority(5);
         let at = Instant::from_millis;
         let say = |deleted, not_ours, pending, now, last| {
-            Answers { deleted, not_ours, pending }.verdict(quorum, at(now), at(100), last, at(777))
+            Answers { deleted, not_ours, pending }.verdict(quorum, at(now), at(100), last, || at(777))
         };
         assert_eq!(say(3, 0, 2, 50, false), Some(ReleaseVerdict::Released));
         assert_eq!(say(2, 0, 3, 50, false), None);

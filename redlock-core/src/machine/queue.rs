@@ -48,6 +48,18 @@ impl Queue {
         self.waiting.insert(waiter);
     }
 
+    /// The first one comes where nobody waits and nothing is held: it contends at once.
+    #[must_use]
+    pub fn alone(waiter: u64) -> Self {
+        Self { front: Some(waiter), ..Self::default() }
+    }
+
+    /// Whether somebody waits whose turn it may be next.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// A waiter leaves, whatever it was doing here. Answers whether it was the one that contended.
     pub fn leave(&mut self, waiter: u64) -> bool {
         if self.front == Some(waiter) {

@@ -9,40 +9,50 @@
 //! (a) is lifted by an error that means "not applied", and by a newer confirmation. (b) is never lifted while the lock
 //! lives. "The token is not there" makes the support nothing.
 
-use crate::time::Instant;
+use crate::time::{Instant, nanos};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// Until when one node supports a lock.
+/// Until when one node supports a lock. Small, since there is one for every node of every lock that is held.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Support {
-    confirmed: Option<Confirmed>,
-    /// Handed out on the connection that stands, in that order, and not known to be superseded.
+    /// The SET or the extension that the node confirmed last.
+    confirmed: Option<HandOut>,
+    /// Extensions handed out on the connection that stands, in that order, and not known to be superseded.
     live: Vec<HandOut>,
-    /// The earliest deadline of those handed out since the confirmed one whose connection broke: (a).
-    stuck_until: Option<Instant>,
-    /// The shortest validity of those that were not answered before their connection broke.
-    stuck_validity: Option<Duration>,
-    /// The shortest validity of those among them that were handed out before the confirmed one: (b).
-    stuck_before: Option<Duration>,
+    /// What was left of broken connections; none while nothing was.
+    stuck: Option<Box<Stuck>>,
 }
 
-/// A SET or an extension that the node confirmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Confirmed {
-    hand_out: u32,
-    start: Instant,
-    validity: Duration,
-}
-
-/// An extension that was handed out to the node.
+/// A SET or an extension that was handed out to the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct HandOut {
     number: u32,
-    start: Instant,
-    validity: Duration,
-    /// Answered in a way that leaves open whether it ran: it lowers as before, but cannot run later.
+    /// Of one that is live: answered in a way that leaves open whether it ran. It lowers as before, but cannot run later.
     answered: bool,
+    start: Instant,
+    validity: Validity,
+}
+
+/// How long a key counts from its start, in nanoseconds.
+type Validity = u64;
+
+impl HandOut {
+    const fn until(&self) -> Instant {
+        self.start.saturating_add_nanos(self.validity)
+    }
+}
+
+/// Extensions whose connections broke.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Stuck {
+    /// The earliest deadline of those handed out since the confirmed one: (a).
+    until: Option<Instant>,
+    /// The shortest validity of those that were not answered before.
+    validity: Option<Validity>,
+    /// The shortest validity of those among them that were handed out before the confirmed one: (b).
+    before: Option<Validity>,
 }
 
 impl Support {
@@ -52,13 +62,14 @@ impl Support {
     /// The SET was confirmed.
     pub fn confirm_set(&mut self, start: Instant, validity: Duration) {
         if self.confirmed.is_none() {
-            self.confirmed = Some(Confirmed { hand_out: Self::SET, start, validity });
+            let validity = nanos(validity);
+            self.confirmed = Some(HandOut { number: Self::SET, start, validity, answered: true });
         }
     }
 
     /// An extension was handed out to the node.
     pub fn hand_out(&mut self, number: u32, start: Instant, validity: Duration) {
-        self.live.push(HandOut { number, start, validity, answered: false });
+        self.live.push(HandOut { number, start, validity: nanos(validity), answered: false });
     }
 
     /// The extension of that number was confirmed.
@@ -66,12 +77,17 @@ impl Support {
         let Some(found) = self.live.iter().find(|hand_out| hand_out.number == number).copied() else {
             return;
         };
-        self.confirmed = Some(Confirmed { hand_out: number, start: found.start, validity: found.validity });
+        self.confirmed = Some(HandOut { answered: true, ..found });
         // One connection's commands run in order: what was handed out on it before has run before.
         self.live.retain(|hand_out| hand_out.number > number);
-        // What broke was handed out before this one, on an older connection: from now on (b) holds for it.
-        self.stuck_until = None;
-        self.stuck_before = self.stuck_validity;
+        if let Some(stuck) = &mut self.stuck {
+            // What broke was handed out before this one, on an older connection: from now on (b) holds for it.
+            stuck.until = None;
+            stuck.before = stuck.validity;
+            if stuck.validity.is_none() {
+                self.stuck = None;
+            }
+        }
     }
 
     /// The extension of that number was not applied: it lowers nothing (a).
@@ -100,11 +116,12 @@ impl Support {
     /// The connection broke: what was unanswered on it may still run.
     pub fn broken(&mut self) {
         for hand_out in self.live.drain(..) {
-            let until = hand_out.start.saturating_add(hand_out.validity);
-            self.stuck_until = Some(self.stuck_until.map_or(until, |other| other.min(until)));
+            let stuck = self.stuck.get_or_insert_default();
+            let until = hand_out.until();
+            stuck.until = Some(stuck.until.map_or(until, |other| other.min(until)));
             if !hand_out.answered {
-                let shortest = self.stuck_validity.map_or(hand_out.validity, |v| v.min(hand_out.validity));
-                self.stuck_validity = Some(shortest);
+                let shortest = stuck.validity.map_or(hand_out.validity, |v| v.min(hand_out.validity));
+                stuck.validity = Some(shortest);
             }
         }
     }
@@ -113,15 +130,17 @@ impl Support {
     #[must_use]
     pub fn until(&self) -> Option<Instant> {
         let confirmed = self.confirmed?;
-        let mut until = confirmed.start.saturating_add(confirmed.validity);
-        if let Some(validity) = self.stuck_before {
-            until = until.min(confirmed.start.saturating_add(validity));
+        let mut until = confirmed.until();
+        if let Some(stuck) = &self.stuck {
+            if let Some(validity) = stuck.before {
+                until = until.min(confirmed.start.saturating_add_nanos(validity));
+            }
+            if let Some(stuck) = stuck.until {
+                until = until.min(stuck);
+            }
         }
-        if let Some(stuck) = self.stuck_until {
-            until = until.min(stuck);
-        }
-        for hand_out in self.live.iter().filter(|hand_out| hand_out.number > confirmed.hand_out) {
-            until = until.min(hand_out.start.saturating_add(hand_out.validity));
+        for hand_out in self.live.iter().filter(|hand_out| hand_out.number > confirmed.number) {
+            until = until.min(hand_out.until());
         }
         Some(until)
     }

@@ -4,13 +4,19 @@
 //!            asked            read: held                    push
 //!   Unknown ───────▶ Asked ──────────────▶ Held ─────────────────────────▶ Changed
 //!      ▲               │ ▲                  (its ttl over: counts as free)     │ │
-//!      │               │ └──────────────────── after the stagger ──────────────┘ │
+//!      │               │ └───────────────────── read again ────────────────────┘ │
 //!    broken            └─read: not there─▶ Free ──────────────push───────────────┘
 //! ```
 //!
 //! A node is asked by a read that also registers for one push at the key's next change. The push ends the registration and
 //! is no more than a hint: another change may have followed, which nobody tells. So whoever got one reads again, and
 //! what is not there any more by then is told by that read. No wake-up is lost.
+//!
+//! As soon as a quorum is believed to be free a round is made: at once, as long as nobody else seems to wait. Once such a
+//! round was lost there are others, who were told the same at the same time. From then on it stays back for a random part of
+//! its *stagger*, reads a quorum again, and makes its round only where nobody was faster. The stagger doubles with
+//! every round that is lost so, and whenever somebody was faster by a little; it shrinks with every owner that it sees
+//! without that.
 
 use super::quorum::Quorum;
 use crate::ids::NodeId;
@@ -31,6 +37,8 @@ enum Known {
     Free,
     /// A push came for it, which ended the registration; whether it counts as free until it is read again.
     Changed { free: bool },
+    /// It has changed, and is left alone: a quorum of others tells. It is read again when that does not any more.
+    Left,
 }
 
 /// What a read that registers has told.
@@ -62,18 +70,25 @@ pub struct Watch {
     quorum: Quorum,
     /// The random delay of a retry that nobody tells anything (R9).
     delay: (Duration, Duration),
-    /// How long it stays back at most after it was told something, so that not all who were told come at once.
+    /// How long it stays back at most when a quorum gets free, so that not all who were told come at once; zero while there
+    /// is no sign of others.
     stagger: Duration,
     /// The round that was sent last was, since a quorum was believed to be free.
     believed: bool,
-    /// When something that was told is acted upon.
-    act_at: Option<Instant>,
+    /// It has stayed back, and reads again: where the key is still free it makes its round without another delay.
+    stayed: bool,
+    /// Since somebody was seen to have it, others were met on the way to it.
+    met: bool,
+    /// When a round is made, or the last look before it, since a quorum is believed to be free.
+    attempt_at: Option<Instant>,
+    /// When nodes that told of a change are read again though no quorum is free.
+    read_at: Option<Instant>,
     /// When a round is made though nobody told anything: so few nodes tell that it might go unseen.
     retry_at: Option<Instant>,
 }
 
 impl Watch {
-    /// The stagger to begin with.
+    /// The stagger after the first collision, and how long after a push its node is read again.
     pub const BASE_STAGGER: Duration = Duration::from_millis(1);
     /// A server's expiry has a resolution of 1 ms.
     const EXPIRY_RESOLUTION: Duration = Duration::from_millis(1);
@@ -85,9 +100,12 @@ impl Watch {
             nodes: (0..quorum.nodes()).map(|_| Known::Unknown).collect(),
             quorum,
             delay,
-            stagger: Self::BASE_STAGGER,
+            stagger: Duration::ZERO,
             believed: false,
-            act_at: None,
+            stayed: false,
+            met: false,
+            attempt_at: None,
+            read_at: None,
             retry_at: None,
         }
     }
@@ -97,10 +115,12 @@ impl Watch {
     /// A round was lost; without news the next one comes at `retry_at`.
     pub fn lost(&mut self, retry_at: Instant) {
         if core::mem::take(&mut self.believed) {
-            self.stagger = self.stagger.saturating_mul(2).min(self.delay.0.max(Self::BASE_STAGGER));
+            self.met_others();
         }
         self.nodes.fill(Known::Unknown);
-        self.act_at = None;
+        self.stayed = false;
+        self.attempt_at = None;
+        self.read_at = None;
         self.retry_at = Some(retry_at);
     }
 
@@ -124,11 +144,17 @@ impl Watch {
                 Known::Held(until)
             }
         };
+        let was_held = self.is_held();
         self.set(node, known);
-        // Held as it is by somebody, nobody collides.
-        let held = self.nodes.iter().filter(|known| matches!(known, Known::Held(_))).count();
-        if held >= usize::from(self.quorum.blocking()) {
-            self.stagger = Self::BASE_STAGGER;
+        if !was_held && self.is_held() {
+            // It has an owner (again).
+            if !core::mem::take(&mut self.met) {
+                self.stagger = self.stagger.saturating_mul(3) / 4;
+                if self.stagger < Self::BASE_STAGGER / 2 {
+                    self.stagger = Duration::ZERO;
+                }
+            }
+            self.stayed = false;
         }
         self.consider(random, now);
     }
@@ -138,8 +164,14 @@ impl Watch {
         let known = match self.known(node) {
             Some(Known::Asked { .. }) => Known::Asked { pushed: true },
             Some(Known::Held(_)) => Known::Changed { free: true },
-            Some(Known::Free) => Known::Changed { free: false },
-            Some(Known::Unknown | Known::Changed { .. }) | None => return,
+            Some(Known::Free) => {
+                // Set by somebody who was told the same as we.
+                if !self.met {
+                    self.met_others();
+                }
+                Known::Changed { free: false }
+            }
+            Some(Known::Unknown | Known::Changed { .. } | Known::Left) | None => return,
         };
         self.set(node, known);
         self.consider(random, now);
@@ -154,17 +186,30 @@ impl Watch {
     /// Whatever was due at or before `now`. After [`Look::Attempt`] it knows nothing until that is [lost](Self::lost);
     /// the nodes of [`Look::Read`] are to be [asked](Self::asked).
     pub fn timeout(&mut self, random: u32, now: Instant) -> Look {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
         let is_free = self.is_believed_free(now);
-        let acts = self.act_at.is_some_and(|at| now >= at);
-        if (acts && is_free) || self.retry_at.is_some_and(|at| now >= at) {
+        let attempts = is_free && is_due(self.attempt_at);
+        // What it was told all who wait were told: after a collision, look again before the next round.
+        let looks = attempts && !self.stagger.is_zero() && !self.stayed;
+        let stale = if looks { self.stale(now) } else { Vec::new() };
+        if is_due(self.retry_at) || (attempts && stale.is_empty()) {
             self.believed = is_free;
             return Look::Attempt;
         }
-        if acts {
-            self.act_at = None;
+        if attempts {
+            self.stayed = true;
+            (self.attempt_at, self.read_at) = (None, None);
+            return Look::Read(self.as_many_as_needed(stale, random));
+        }
+        if is_due(self.read_at) {
+            self.read_at = None;
+            if !self.stagger.is_zero() && self.is_told_by_a_quorum() {
+                self.leave_changed();
+                return Look::Wait;
+            }
             let changed =
-                self.node_ids().filter(|node| matches!(self.known(*node), Some(Known::Changed { .. })));
-            let changed: Vec<NodeId> = changed.collect();
+                |node: &NodeId| matches!(self.known(*node), Some(Known::Changed { .. } | Known::Left));
+            let changed: Vec<NodeId> = self.node_ids().filter(changed).collect();
             if !changed.is_empty() {
                 return Look::Read(changed);
             }
@@ -176,9 +221,9 @@ impl Watch {
     /// When [`timeout`](Self::timeout) is to be called next; `None` while only the nodes can tell something.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
-        // Once something is to be acted upon, the end of a ttl changes nothing.
-        let bound = if self.act_at.is_some() { None } else { self.free_at() };
-        [self.act_at, self.retry_at, bound].into_iter().flatten().min()
+        // Once a round is to be made, the end of a ttl changes nothing.
+        let bound = if self.attempt_at.is_some() { None } else { self.free_at() };
+        [self.attempt_at, self.read_at, self.retry_at, bound].into_iter().flatten().min()
     }
 
     /// How long the key is there on the node, as far as it told.
@@ -186,7 +231,10 @@ impl Watch {
     pub fn held_until(&self, node: NodeId) -> Option<Instant> {
         match self.known(node) {
             Some(Known::Held(until)) => until,
-            Some(Known::Unknown | Known::Asked { .. } | Known::Free | Known::Changed { .. }) | None => None,
+            Some(
+                Known::Unknown | Known::Asked { .. } | Known::Free | Known::Changed { .. } | Known::Left,
+            )
+            | None => None,
         }
     }
 
@@ -198,6 +246,13 @@ impl Watch {
 
     // ---- decisions ----
 
+    /// Others were after it at the same time.
+    fn met_others(&mut self) {
+        let more = self.stagger.saturating_mul(2).max(Self::BASE_STAGGER);
+        self.stagger = more.min(self.delay.0.max(Self::BASE_STAGGER));
+        self.met = true;
+    }
+
     fn consider(&mut self, random: u32, now: Instant) {
         // One that is read again within its stagger tells all the same.
         let armed = |known: &&Known| matches!(known, Known::Held(_) | Known::Free | Known::Changed { .. });
@@ -208,19 +263,81 @@ impl Watch {
             let range = self.delay.1.saturating_sub(self.delay.0);
             self.retry_at = Some(now.saturating_add(self.delay.0).saturating_add(part(range, random)));
         }
-        let is_news = self.nodes.iter().any(|known| matches!(known, Known::Changed { .. }));
-        if self.act_at.is_none() && (is_news || self.is_believed_free(now)) {
-            self.act_at = Some(now.saturating_add(part(self.stagger, random)));
+        let is_told = self.is_told_by_a_quorum();
+        let is_news = |known: &Known| match known {
+            Known::Changed { .. } => true,
+            // Those that tell are too few to be told of every quorum that gets free.
+            Known::Left => !is_told,
+            Known::Unknown | Known::Asked { .. } | Known::Held(_) | Known::Free => false,
+        };
+        if !self.nodes.iter().any(is_news) {
+            self.read_at = None;
+        } else if self.read_at.is_none() {
+            let spread = Self::BASE_STAGGER.saturating_add(part(self.stagger, random));
+            self.read_at = Some(now.saturating_add(spread));
         }
+        if !self.is_believed_free(now) {
+            self.attempt_at = None;
+        } else if self.attempt_at.is_none() {
+            let stays = if self.stayed { Duration::ZERO } else { part(self.stagger, random) };
+            self.attempt_at = Some(now.saturating_add(stays));
+        }
+    }
+
+    /// Whether so many nodes have it for somebody that no round can be won.
+    fn is_held(&self) -> bool {
+        let held = self.nodes.iter().filter(|known| matches!(known, Known::Held(_))).count();
+        held >= usize::from(self.quorum.blocking())
+    }
+
+    /// Whether so many nodes have it, and tell of its end, that none goes unseen: any quorum that gets free has one of them.
+    fn is_told_by_a_quorum(&self) -> bool {
+        let tells = |known: &&Known| matches!(known, Known::Held(_));
+        self.nodes.iter().filter(tells).count() >= usize::from(self.quorum.needed())
+    }
+
+    /// Of many who wait each saves the servers what it need not know.
+    fn leave_changed(&mut self) {
+        for known in &mut self.nodes {
+            if matches!(known, Known::Changed { .. }) {
+                *known = Known::Left;
+            }
+        }
+    }
+
+    /// Of these nodes those that together with what is known make a quorum; the others are left alone. Which ones is random:
+    /// all who wait would ask the same.
+    fn as_many_as_needed(&mut self, mut stale: Vec<NodeId>, random: u32) -> Vec<NodeId> {
+        let known = self.nodes.iter().filter(|known| matches!(known, Known::Free)).count();
+        let needed = usize::from(self.quorum.needed()).saturating_sub(known);
+        let count = u32::try_from(stale.len()).unwrap_or(1).max(1);
+        stale.rotate_left(usize::try_from(random % count).unwrap_or(0));
+        for node in stale.split_off(needed.min(stale.len())) {
+            self.set(node, Known::Left);
+        }
+        stale
+    }
+
+    /// The nodes of which it is known that something has changed, but not what is there now.
+    fn stale(&self, now: Instant) -> Vec<NodeId> {
+        let is_stale = |node: &NodeId| match self.known(*node) {
+            Some(Known::Changed { .. }) => true,
+            Some(Known::Held(Some(until))) => now >= until,
+            Some(Known::Unknown | Known::Asked { .. } | Known::Held(None) | Known::Free | Known::Left)
+            | None => false,
+        };
+        self.node_ids().filter(is_stale).collect()
     }
 
     fn is_believed_free(&self, now: Instant) -> bool {
         let is_free = |known: &&Known| match known {
             Known::Free | Known::Changed { free: true } => true,
             Known::Held(Some(until)) => now >= *until,
-            Known::Unknown | Known::Asked { .. } | Known::Held(None) | Known::Changed { free: false } => {
-                false
-            }
+            Known::Unknown
+            | Known::Asked { .. }
+            | Known::Held(None)
+            | Known::Changed { free: false }
+            | Known::Left => false,
         };
         self.nodes.iter().filter(is_free).count() >= usize::from(self.quorum.needed())
     }
@@ -231,7 +348,7 @@ impl Watch {
         let free_at = |known: &Known| match known {
             Known::Free | Known::Changed { free: true } => Some(Instant::ZERO),
             Known::Held(until) => *until,
-            Known::Unknown | Known::Asked { .. } | Known::Changed { free: false } => None,
+            Known::Unknown | Known::Asked { .. } | Known::Changed { free: false } | Known::Left => None,
         };
         let ends = || self.nodes.iter().filter_map(free_at);
         ends().filter(|end| ends().filter(|other| other <= end).count() >= needed).min()

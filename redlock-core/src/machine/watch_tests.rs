@@ -30,13 +30,78 @@ fn armed(nodes: u8) -> Watch {
 }
 
 #[test]
-fn a_quorum_of_pushes_makes_a_round_after_the_stagger() {
+fn a_quorum_of_pushes_makes_a_round_at_once() {
     let mut watch = armed(3);
     assert_eq!(watch.due(), Some(at(1_001)), "the fallback: the second smallest ttl and a millisecond");
     watch.pushed(node(0), HALF, at(10));
+    assert_eq!(watch.due(), Some(at(11)), "one is no quorum: it is read again");
     watch.pushed(node(1), HALF, at(10));
-    assert_eq!(watch.due(), Some(Instant::from_micros(10_500)));
-    assert_eq!(watch.timeout(HALF, Instant::from_micros(10_500)), Look::Attempt);
+    assert_eq!(watch.due(), Some(at(10)));
+    assert_eq!(watch.timeout(HALF, at(10)), Look::Attempt);
+}
+
+/// It was told by all, made a round, and lost it: others wait, too. Then it is told that somebody holds it, and by two nodes
+/// that this is over.
+fn collided() -> Watch {
+    let mut watch = armed(3);
+    (0..2).for_each(|index| watch.pushed(node(index), HALF, at(10)));
+    assert_eq!(watch.timeout(HALF, at(10)), Look::Attempt);
+    watch.lost(at(100));
+    for index in 0..3 {
+        watch.asked(node(index), HALF, at(11));
+        watch.read(node(index), Reading::Held(Some(ms(1_000))), HALF, at(11));
+    }
+    (0..2).for_each(|index| watch.pushed(node(index), HALF, at(20)));
+    watch
+}
+
+#[test]
+fn after_a_collision_it_stays_back_and_looks_again_before_its_round() {
+    let mut watch = collided();
+    let due = Instant::from_micros(20_500);
+    assert_eq!(watch.due(), Some(due), "half of a millisecond");
+    assert_eq!(watch.timeout(HALF, due), Look::Read(vec![node(0), node(1)]));
+    for index in 0..2 {
+        watch.asked(node(index), HALF, due);
+    }
+    watch.read(node(0), Reading::Gone, HALF, at(21));
+    assert_ne!(watch.timeout(HALF, at(21)), Look::Attempt);
+    watch.read(node(1), Reading::Gone, HALF, at(21));
+    assert_eq!(watch.timeout(HALF, at(21)), Look::Attempt, "and no other delay");
+}
+
+#[test]
+fn after_a_collision_a_quorum_is_read_and_the_others_when_that_is_in_doubt() {
+    let mut watch = collided();
+    watch.pushed(node(2), HALF, at(20));
+    let Look::Read(nodes) = watch.timeout(1, at(21)) else { panic!("it looks again") };
+    assert_eq!(nodes, [node(1), node(2)]);
+    for id in &nodes {
+        watch.asked(*id, HALF, at(21));
+        watch.read(*id, Reading::Held(Some(ms(500))), HALF, at(21));
+    }
+    assert_eq!(watch.timeout(HALF, at(100)), Look::Wait, "node 0 is left alone");
+    // Of the two that tell, one is never deleted.
+    watch.pushed(node(1), HALF, at(100));
+    assert_eq!(watch.timeout(HALF, at(102)), Look::Read(vec![node(0), node(1)]));
+    for index in 0..2 {
+        watch.asked(node(index), HALF, at(102));
+        watch.read(node(index), Reading::Gone, HALF, at(102));
+    }
+    let due = watch.due().unwrap();
+    assert_eq!(watch.timeout(HALF, due), Look::Attempt);
+}
+
+#[test]
+fn who_was_slower_makes_no_round() {
+    let mut watch = collided();
+    assert_eq!(watch.timeout(HALF, at(21)), Look::Read(vec![node(0), node(1)]));
+    for index in 0..2 {
+        watch.asked(node(index), HALF, at(21));
+        watch.read(node(index), Reading::Held(Some(ms(500))), HALF, at(21));
+    }
+    assert_eq!(watch.timeout(HALF, at(400)), Look::Wait);
+    assert_eq!(watch.due(), Some(at(522)), "told again, and until the ends of those ttls");
 }
 
 #[test]
@@ -58,7 +123,9 @@ fn a_push_for_what_was_not_there_says_that_it_is() {
     watch.read(node(1), Reading::Gone, HALF, at(0));
     watch.pushed(node(1), HALF, at(5));
     watch.pushed(node(0), HALF, at(5));
-    assert_eq!(watch.timeout(HALF, at(6)), Look::Read(vec![node(0), node(1)]));
+    let due = Instant::from_micros(6_500);
+    assert_eq!(watch.due(), Some(due), "spread: somebody else was after it");
+    assert_eq!(watch.timeout(HALF, due), Look::Read(vec![node(0), node(1)]));
 }
 
 #[test]
@@ -93,40 +160,58 @@ fn a_key_without_an_end_has_no_bound() {
 #[test]
 fn the_end_of_the_ttls_is_as_good_as_a_push() {
     let mut watch = armed(3);
+    assert_eq!(watch.timeout(HALF, at(1_000)), Look::Wait);
     assert_eq!(watch.timeout(HALF, at(1_001)), Look::Wait);
-    assert_eq!(watch.due(), Some(Instant::from_micros(1_001_500)), "with a stagger of its own");
-    assert_eq!(watch.timeout(HALF, at(1_002)), Look::Attempt);
+    assert_eq!(watch.due(), Some(at(1_001)));
+    assert_eq!(watch.timeout(HALF, at(1_001)), Look::Attempt);
 }
 
 #[test]
-fn the_stagger_doubles_only_where_a_round_was_lost_though_a_quorum_was_believed_free() {
+fn the_stagger_doubles_with_every_round_that_was_lost_though_a_quorum_was_believed_free() {
     let mut watch = Watch::new(Quorum::majority(NODES), DELAY);
     let mut now = at(0);
-    let mut staggers = Vec::new();
-    for _ in 0..8 {
-        watch.lost(now.saturating_add(ms(100)));
+    let mut stays = |watch: &mut Watch, is_lost: bool| {
+        if is_lost {
+            watch.lost(now.saturating_add(ms(100)));
+        }
         for index in 0..2 {
             watch.asked(node(index), u32::MAX, now);
             watch.read(node(index), Reading::Gone, u32::MAX, now);
         }
         let due = watch.due().unwrap();
-        staggers.push(due.saturating_duration_since(now).as_micros() / 100);
+        let stayed = due.saturating_duration_since(now);
         now = due;
         assert_eq!(watch.timeout(0, now), Look::Attempt);
-    }
+        // Less than a nanosecond of it is lost to the largest random number.
+        stayed.as_micros().div_ceil(10) * 10
+    };
+    let staggers: Vec<_> = (0..9).map(|_| stays(&mut watch, true)).collect();
     assert_eq!(
         staggers,
-        [9, 19, 39, 79, 159, 319, 499, 499],
-        "tenths of a millisecond, up to the shortest delay"
+        [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 50_000, 50_000],
+        "microseconds, up to the shortest delay"
     );
-    // Seen held, it begins anew.
-    watch.lost(now.saturating_add(ms(100)));
-    for index in 0..2 {
-        watch.asked(node(index), u32::MAX, now);
-        watch.read(node(index), Reading::Held(None), u32::MAX, now);
+    // Each owner that is seen without a collision takes a quarter of it; the one that was collided with does not.
+    for _ in 0..2 {
+        for (index, reading) in [(0, Reading::Gone), (1, Reading::Held(None)), (0, Reading::Held(None))] {
+            watch.asked(node(index), 0, at(0));
+            watch.read(node(index), reading, 0, at(0));
+        }
     }
-    watch.pushed(node(0), HALF, now);
-    assert_eq!(watch.due(), Some(now.saturating_add(Duration::from_micros(500))));
+    assert_eq!(stays(&mut watch, false), 37_500);
+    let mut watch = collided();
+    for _ in 0..3 {
+        for index in 0..3 {
+            watch.asked(node(index), 0, at(30));
+            watch.read(node(index), Reading::Gone, 0, at(30));
+        }
+        for index in 0..3 {
+            watch.asked(node(index), 0, at(30));
+            watch.read(node(index), Reading::Held(None), 0, at(30));
+        }
+    }
+    (0..2).for_each(|index| watch.pushed(node(index), HALF, at(40)));
+    assert_eq!(watch.due(), Some(at(40)), "and below half a millisecond it is none");
 }
 
 /// The same numbers for the same seed.
@@ -151,7 +236,7 @@ impl Dice {
 }
 
 /// A server with one key, one connection, and what is under way on it.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Server {
     /// Whether the key is there, and until when.
     key: Option<Option<Instant>>,
@@ -272,6 +357,8 @@ fn no_wake_up_is_lost() {
         let mut watch =
             Watch::new(Quorum::majority(NODES), (Duration::from_secs(3_600), Duration::from_secs(3_600)));
         watch.lost(Instant::from_secs(3_600));
+        // Half of them have met others before.
+        watch.stagger = ms(seed % 2 * 4);
         let servers = (0..3).map(|_| Server { key: Some(None), ..Server::default() }).collect();
         let mut trace = Trace { servers, watch, now: at(0), dice: Dice(seed), steps: Vec::new() };
         for index in 0..3 {
@@ -295,5 +382,177 @@ fn no_wake_up_is_lost() {
             made = trace.pass(until);
         }
         assert!(made || !trace.is_free(), "seed {seed}: {:?}\n{:#?}", trace.watch, trace.steps);
+    }
+}
+
+/// Servers and a waiter, and how many changes are still to come: a state of the search below.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    servers: Vec<Server>,
+    watch: Watch,
+    now: Instant,
+    changes: u8,
+}
+
+impl State {
+    fn ask(&mut self, index: usize) {
+        self.servers[index].asked.push_back(());
+        self.watch.asked(node(u8::try_from(index).unwrap()), HALF, self.now);
+    }
+
+    /// `tells` is false for a node that refuses to register.
+    fn deliver(&mut self, index: usize, tells: bool) {
+        let id = node(u8::try_from(index).unwrap());
+        match self.servers[index].said.pop_front() {
+            Some(Some(reading)) => {
+                let reading = if tells { reading } else { Reading::Refused };
+                self.watch.read(id, reading, HALF, self.now);
+            }
+            Some(None) if tells => self.watch.pushed(id, HALF, self.now),
+            Some(None) | None => {}
+        }
+    }
+
+    /// The connection breaks, and what is under way on it is lost, pushes too; then there is a new one. A node that
+    /// restarts has also forgotten the key.
+    fn reconnect(&mut self, index: usize, restarts: bool) {
+        let key = if restarts { None } else { self.servers[index].key };
+        self.servers[index] = Server { key, ..Server::default() };
+        self.watch.broken(node(u8::try_from(index).unwrap()), HALF, self.now);
+        self.ask(index);
+    }
+
+    /// What is due next. Answers whether a round is made.
+    fn fire(&mut self) -> bool {
+        let Some(due) = self.watch.due() else { return false };
+        self.now = self.now.max(due);
+        match self.watch.timeout(HALF, self.now) {
+            Look::Attempt => return true,
+            Look::Read(nodes) => nodes.iter().for_each(|node| self.ask(node.index())),
+            Look::Wait => {}
+        }
+        false
+    }
+
+    /// All states that one step leads to; none after a round.
+    fn next(&self, refuses: Option<usize>) -> Vec<Self> {
+        let mut next = Vec::new();
+        let mut step = |change: u8, step: &dyn Fn(&mut Self) -> bool| {
+            if change > self.changes {
+                return;
+            }
+            let mut state = self.clone();
+            state.changes -= change;
+            if !step(&mut state) && state != *self {
+                next.push(state);
+            }
+        };
+        let mut each = |index: usize| {
+            let tells = refuses != Some(index);
+            step(0, &|state| {
+                state.servers[index].serve(state.now);
+                false
+            });
+            step(0, &|state| {
+                state.deliver(index, tells);
+                false
+            });
+            let is_held = self.servers[index].key.is_some();
+            step(1, &|state| {
+                state.servers[index].change(if is_held { None } else { Some(None) });
+                false
+            });
+            // An extension, or another holder in its place.
+            if is_held {
+                step(1, &|state| {
+                    state.servers[index].change(Some(None));
+                    false
+                });
+            }
+            for restarts in [false, true] {
+                step(1, &|state| {
+                    state.reconnect(index, restarts);
+                    false
+                });
+            }
+        };
+        (0..3).for_each(&mut each);
+        // The retry delay is no step of it: nothing may depend on it.
+        if self.watch.due().is_some_and(|due| due < FAR) {
+            step(0, &Self::fire);
+        }
+        next
+    }
+
+    /// Everything that is under way arrives, and nothing else happens. Answers whether a round is made before the delay.
+    fn settles(mut self, refuses: Option<usize>) -> bool {
+        for _ in 0..50 {
+            for index in 0..3 {
+                self.servers[index].serve(self.now);
+                while !self.servers[index].said.is_empty() {
+                    self.deliver(index, refuses != Some(index));
+                }
+            }
+            if self.watch.due().is_some_and(|due| due < FAR) && self.fire() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// When the retry delay would come.
+const FAR: Instant = Instant::from_secs(3_600);
+
+/// *All* orders in which the reads of three nodes are executed and answered, and keys are deleted, set, extended, and nodes
+/// cut off and restarted, so many times in all. Wherever that leads, once nothing happens any more: where those nodes that tell
+/// are free in a quorum, the waiter makes a round, and not by the retry delay.
+fn no_wake_up_is_lost_in_any_order(changes: u8, refuses: Option<usize>, stagger: Duration) -> usize {
+    let mut watch =
+        Watch::new(Quorum::majority(NODES), (Duration::from_secs(3_600), Duration::from_secs(3_600)));
+    watch.lost(FAR);
+    watch.stagger = stagger;
+    let servers = (0..3).map(|_| Server { key: Some(None), ..Server::default() }).collect();
+    let mut first = State { servers, watch, now: at(0), changes };
+    (0..3).for_each(|index| first.ask(index));
+    let mut seen = alloc::collections::BTreeSet::new();
+    let mut open = vec![first];
+    let hash = |state: &State| {
+        use core::hash::BuildHasher as _;
+        hasher().hash_one(state)
+    };
+    while let Some(state) = open.pop() {
+        if !seen.insert(hash(&state)) {
+            continue;
+        }
+        let is_free = |index: &usize| refuses != Some(*index) && state.servers[*index].key.is_none();
+        if (0..3).filter(is_free).count() >= 2 {
+            assert!(state.clone().settles(refuses), "no round: {state:#?}");
+        }
+        open.extend(state.next(refuses));
+    }
+    seen.len()
+}
+
+/// One that gives the same numbers each time.
+fn hasher() -> impl core::hash::BuildHasher {
+    core::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default()
+}
+
+#[test]
+fn no_wake_up_is_lost_in_any_order_of_three_changes() {
+    for stagger in [ms(0), ms(4)] {
+        let states = no_wake_up_is_lost_in_any_order(3, None, stagger);
+        assert!(states > 10_000, "only {states} states");
+    }
+}
+
+#[test]
+fn no_wake_up_is_lost_where_a_node_cannot_tell() {
+    for refuses in 0..3 {
+        for stagger in [ms(0), ms(4)] {
+            let states = no_wake_up_is_lost_in_any_order(3, Some(refuses), stagger);
+            assert!(states > 1_000, "only {states} states");
+        }
     }
 }

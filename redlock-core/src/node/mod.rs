@@ -15,7 +15,9 @@
 pub(crate) mod backoff;
 mod clock;
 pub(crate) mod handshake;
+mod outbox;
 mod uptime;
+mod votes;
 
 use crate::address::Address;
 use crate::error::NodeFault;
@@ -26,24 +28,22 @@ use crate::wire::command;
 use crate::wire::decode::Decoder;
 use crate::wire::error::ServerError;
 use crate::wire::handshake::{DeleteForm, Dialect, ExtendForm};
-use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use backoff::Backoff;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use clock::ClockWatch;
 pub(crate) use clock::Step as ClockStep;
 use core::time::Duration;
 use handshake::{Greeting, Handshake, Step};
+pub(crate) use outbox::{Outbox, Outgoing};
 pub(crate) use uptime::required as required_uptime;
 use uptime::{Counted, Uptime};
+pub use votes::VoteCounts;
 
 /// A connection that stood for so long and breaks is made anew at once; one that breaks sooner waits as after a failure,
 /// or a server that drops every client right after the handshake would be hammered.
 const STOOD: Duration = Duration::from_secs(1);
-
-/// With replies outstanding and not a byte for so long, at least, a connection is given up (R11).
-const LEAST_SILENCE: Duration = Duration::from_secs(2);
 
 /// A node that refused a compare is connected anew after so long, to see whether the right was given meanwhile.
 const RECHECK: Duration = Duration::from_secs(10);
@@ -91,29 +91,13 @@ pub(crate) enum Form {
     /// The script that sets several keys.
     SetAll,
     /// The script that sets so many keys and counts their counters up.
-    FencedSet(usize),
+    FencedSet(u8),
     FencedRepair,
     Raise,
     Extend(ExtendForm),
     ExtendAll,
     Delete(DeleteForm),
-    DeleteAll(usize),
-}
-
-/// A command that waits to be handed out.
-#[derive(Debug)]
-pub(crate) struct Outgoing {
-    pub(crate) tag: Tag,
-    pub(crate) bytes: Bytes,
-    /// The node timeout of whoever asked: how patient to be with the connection.
-    pub(crate) patience: Duration,
-}
-
-/// A command that was handed out and not answered.
-#[derive(Debug)]
-struct InFlight {
-    tag: Tag,
-    patience: Duration,
+    DeleteAll(u8),
 }
 
 #[derive(Debug)]
@@ -139,8 +123,9 @@ pub(crate) struct Node {
     pub(crate) spoke: bool,
     /// Of the connection that stands.
     pub(crate) tracking: Tracking,
-    pub(crate) outbox: VecDeque<Outgoing>,
-    in_flight: VecDeque<InFlight>,
+    /// The pipeline: what waits to be handed out, and what is unanswered.
+    pub(crate) outbox: Outbox,
+    pub(crate) votes: VoteCounts,
     /// The last byte that came, or the first command that was handed out onto an idle connection, whichever is later.
     heard: Instant,
     backoff: Backoff,
@@ -167,8 +152,6 @@ pub(crate) struct Node {
     pub(crate) fault: Option<NodeFault>,
     /// What it said without being asked, before it closed the connection.
     pub(crate) last_words: Option<ServerError>,
-    /// The timer that is armed for it.
-    pub(crate) armed: Option<Instant>,
 }
 
 impl Node {
@@ -189,8 +172,7 @@ impl Node {
             decoder: Decoder::new(),
             spoke: false,
             tracking: Tracking::Unasked,
-            outbox: VecDeque::new(),
-            in_flight: VecDeque::new(),
+            outbox: Outbox::new(),
             heard: now,
             backoff: Backoff::default(),
             greeting: None,
@@ -202,11 +184,11 @@ impl Node {
             guard,
             quarantine: None,
             clock: ClockWatch::new(watch_clock),
+            votes: VoteCounts::default(),
             missing_right: None,
             recheck_at: None,
             fault: None,
             last_words: None,
-            armed: None,
         }
     }
 
@@ -336,8 +318,12 @@ impl Node {
             }
         };
         let was_ready = self.is_ready();
+        for tag in self.outbox.unanswered() {
+            if let Tag::Claim { verb, .. } = tag {
+                self.votes.broken(verb);
+            }
+        }
         self.outbox.clear();
-        self.in_flight.clear();
         if stood {
             self.backoff.reset();
             self.state = State::Down { retry_at: now };
@@ -355,8 +341,10 @@ impl Node {
             State::Down { retry_at } => Some(retry_at),
             State::Connecting { until } | State::Handshaking { until, .. } => Some(until),
             State::Ready { .. } => {
-                let quarantine = self.quarantine.filter(|until| *until < Instant::MAX);
-                [self.silent_at(), self.recheck_at, quarantine].into_iter().flatten().min()
+                let silent_at = self.silent_at().unwrap_or(Instant::MAX);
+                let recheck_at = self.recheck_at.unwrap_or(Instant::MAX);
+                let quarantine = self.quarantine.unwrap_or(Instant::MAX);
+                Some(silent_at.min(recheck_at).min(quarantine)).filter(|at| *at < Instant::MAX)
             }
             State::Closed => None,
         }
@@ -364,7 +352,7 @@ impl Node {
 
     /// When the connection is given up for its silence (R11).
     fn silent_at(&self) -> Option<Instant> {
-        self.in_flight.front().map(|first| self.heard.saturating_add(silence(first.patience)))
+        self.outbox.silent_at(self.heard)
     }
 
     /// How long it has been silent with replies outstanding, if that is too long.
@@ -392,52 +380,27 @@ impl Node {
 
     /// Takes out of the outbox what of the lock was not handed out, its release excepted (R7, R8a).
     pub(crate) fn withdraw(&mut self, lock: LockId) {
-        self.outbox.retain(|outgoing| match outgoing.tag {
-            Tag::Claim { lock: other, verb, .. } => other != lock || verb == Verb::Release,
-            Tag::Holder { .. }
-            | Tag::Clock
-            | Tag::Handshake(_)
-            | Tag::Tracking
-            | Tag::Caching
-            | Tag::Reading { .. } => true,
-        });
+        self.outbox.withdraw(lock);
     }
 
-    /// Everything in the outbox as one payload; its commands take their places in the pipeline and are told to `each`.
-    pub(crate) fn hand_out(&mut self, now: Instant, mut each: impl FnMut(Tag)) -> Option<Bytes> {
+    /// Everything that waits as one payload, and the number of its first command among the unanswered ones.
+    pub(crate) fn hand_out(&mut self, now: Instant) -> Option<(Bytes, usize)> {
         if self.outbox.is_empty() {
             return None;
         }
-        if self.in_flight.is_empty() {
+        if self.outbox.is_answered() {
             self.heard = now;
         }
         if self.is_ready() && self.clock.is_due(now) {
             self.clock.asked(now);
-            let patience = self.outbox.back().map_or(Duration::ZERO, |last| last.patience);
-            self.outbox.push_back(Outgoing { tag: Tag::Clock, bytes: command::time(), patience });
+            self.outbox.push_along(Tag::Clock, &command::time());
         }
-        let total = self.outbox.iter().map(|outgoing| outgoing.bytes.len()).sum();
-        let mut joined = BytesMut::new();
-        let single = self.outbox.len() == 1;
-        if !single {
-            joined.reserve(total);
-        }
-        let mut only = Bytes::new();
-        for outgoing in self.outbox.drain(..) {
-            self.in_flight.push_back(InFlight { tag: outgoing.tag, patience: outgoing.patience });
-            each(outgoing.tag);
-            if single {
-                only = outgoing.bytes;
-            } else {
-                joined.put_slice(&outgoing.bytes);
-            }
-        }
-        Some(if single { only } else { joined.freeze() })
+        self.outbox.hand_out()
     }
 
     /// Commands that are queued or unanswered.
     pub(crate) fn pipeline(&self) -> usize {
-        self.outbox.len() + self.in_flight.len()
+        self.outbox.len()
     }
 
     /// A byte came.
@@ -450,7 +413,7 @@ impl Node {
 
     /// Whose turn it is to be answered.
     pub(crate) fn answered(&mut self) -> Option<Tag> {
-        self.in_flight.pop_front().map(|first| first.tag)
+        self.outbox.answered()
     }
 
     // ---- forms ----
@@ -499,9 +462,4 @@ impl Node {
     pub(crate) fn run_id(&self) -> Option<&str> {
         self.run_id.as_deref()
     }
-}
-
-/// How long a connection may be silent with replies outstanding.
-fn silence(patience: Duration) -> Duration {
-    patience.saturating_mul(3).max(LEAST_SILENCE)
 }

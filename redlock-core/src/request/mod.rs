@@ -182,11 +182,9 @@ impl fmt::Debug for AcquireRequest {
     }
 }
 
-/// A request that makes sense, with the configuration's defaults where it named nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a request that makes sense comes to, with the configuration's defaults where it named nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Checked {
-    /// The keys on the servers: prefix and resource, in the request's order.
-    pub(crate) keys: Vec<Bytes>,
     /// In whole milliseconds: what is sent, and what belief counts.
     pub(crate) ttl: Duration,
     /// Zero is one round without queueing.
@@ -236,7 +234,6 @@ pub(crate) fn check_request(request: &AcquireRequest, config: &Config) -> Result
         return Err(InvalidArgument::MaxHoldBelowTtl { max_hold, ttl });
     }
     Ok(Checked {
-        keys: request.resources.iter().map(|resource| config.key_of(resource)).collect(),
         ttl,
         wait: request.wait.unwrap_or_else(|| config.default_wait()),
         attempts: request.attempts,

@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use super::error::{ErrorCode, ServerError};
 use super::handshake::{DeleteForm, ExtendForm};
-use super::reply::Reply;
+use super::reply::{Reply, Usual};
 
 /// What was asked of a node. Several keys are always asked for by script, whatever the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +100,9 @@ impl Asked {
     /// ours, which is a plain no. In a script it comes from the `GET`, before anything was written. To a `SET NX` no
     /// server says it; there it would be an error, as it is from a fenced script, where it tells of the counter.
     pub(crate) fn interpret(self, reply: Reply) -> Answer {
+        if let Some(is_yes) = Usual::of(&reply).and_then(|usual| self.usual(usual)) {
+            return if is_yes { Answer::Yes } else { Answer::No };
+        }
         match (self.expected(), reply) {
             (_, Reply::Error(error)) => {
                 let compares = matches!(self, Self::Extend { .. } | Self::Release { .. });
@@ -127,6 +130,16 @@ impl Asked {
             (Expected::Count(most), reply) => {
                 Answer::Unexpected(format!("{reply} where :0 to :{most} was expected"))
             }
+        }
+    }
+
+    /// What a usual reply says, where it is a plain yes or no to this.
+    pub(crate) const fn usual(self, reply: Usual) -> Option<bool> {
+        match (self.expected(), reply) {
+            (Expected::Status, Usual::Ok) => Some(true),
+            (Expected::Count(most), Usual::One) if most >= 1 => Some(true),
+            (Expected::Count(_) | Expected::Counters(_), Usual::Zero) => Some(false),
+            (Expected::Status | Expected::Count(_) | Expected::Counters(_), _) => None,
         }
     }
 

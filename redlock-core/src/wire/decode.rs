@@ -10,7 +10,7 @@ use redis_protocol::resp3::types::RangeFrame as Resp3;
 
 use super::error::ServerError;
 use super::frame::{Frame, MAX_FRAME, Protocol, Scanner};
-use super::reply::{Blob, Reply, push_escaped};
+use super::reply::{Blob, Reply, Usual, push_escaped};
 use super::violation::Violation;
 
 /// How much of the input is taken at once to complete a frame of which a part is kept: most frames need a few bytes.
@@ -79,13 +79,20 @@ impl Decoder {
         next
     }
 
+    /// The next reply, where it is one of the usual ones and lies whole at the front of `input`.
+    #[inline]
+    pub(crate) fn usual(&self, input: &mut &[u8]) -> Option<Usual> {
+        if !self.partial.is_empty() || self.protocol == Protocol::Negotiating || self.violation.is_some() {
+            return None;
+        }
+        let (reply, rest) = usual(input)?;
+        *input = rest;
+        Some(reply)
+    }
+
     fn advance(&mut self, input: &mut &[u8]) -> Result<Option<Reply>, Violation> {
-        if self.partial.is_empty()
-            && self.protocol != Protocol::Negotiating
-            && let Some((reply, rest)) = usual(input)
-        {
-            *input = rest;
-            return Ok(Some(reply));
+        if let Some(reply) = self.usual(input) {
+            return Ok(Some(reply.into()));
         }
         loop {
             let found = if self.partial.is_empty() { self.in_place(input)? } else { self.completed(input)? };
@@ -148,11 +155,11 @@ impl Decoder {
 
 /// What nodes answer nearly always, if `input` begins with it: the same in both protocols, and no more than this, so that
 /// it need neither be scanned nor taken apart.
-const fn usual(input: &[u8]) -> Option<(Reply, &[u8])> {
+const fn usual(input: &[u8]) -> Option<(Usual, &[u8])> {
     match input {
-        [b'+', b'O', b'K', b'\r', b'\n', rest @ ..] => Some((Reply::Ok, rest)),
-        [b':', b'1', b'\r', b'\n', rest @ ..] => Some((Reply::Integer(1), rest)),
-        [b':', b'0', b'\r', b'\n', rest @ ..] => Some((Reply::Integer(0), rest)),
+        [b'+', b'O', b'K', b'\r', b'\n', rest @ ..] => Some((Usual::Ok, rest)),
+        [b':', b'1', b'\r', b'\n', rest @ ..] => Some((Usual::One, rest)),
+        [b':', b'0', b'\r', b'\n', rest @ ..] => Some((Usual::Zero, rest)),
         _ => None,
     }
 }

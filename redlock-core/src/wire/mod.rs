@@ -12,6 +12,7 @@ pub(crate) mod frame;
 pub(crate) mod handshake;
 pub(crate) mod reply;
 pub(crate) mod script;
+pub(crate) mod template;
 pub(crate) mod violation;
 
 #[cfg(test)]

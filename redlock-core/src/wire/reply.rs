@@ -34,6 +34,47 @@ pub(crate) enum Reply {
     Other(&'static str),
 }
 
+/// What nodes answer nearly always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Usual {
+    /// `+OK`.
+    Ok,
+    /// `:1`.
+    One,
+    /// `:0`.
+    Zero,
+}
+
+impl Usual {
+    /// The reply, if it is one of them.
+    pub(crate) const fn of(reply: &Reply) -> Option<Self> {
+        match reply {
+            Reply::Ok => Some(Self::Ok),
+            Reply::Integer(1) => Some(Self::One),
+            Reply::Integer(0) => Some(Self::Zero),
+            Reply::Simple(_)
+            | Reply::Error(_)
+            | Reply::Integer(_)
+            | Reply::Bulk(_)
+            | Reply::Null
+            | Reply::Array(_)
+            | Reply::Map(_)
+            | Reply::Push(_)
+            | Reply::Other(_) => None,
+        }
+    }
+}
+
+impl From<Usual> for Reply {
+    fn from(usual: Usual) -> Self {
+        match usual {
+            Usual::Ok => Self::Ok,
+            Usual::One => Self::Integer(1),
+            Usual::Zero => Self::Integer(0),
+        }
+    }
+}
+
 impl Reply {
     /// The text of a status line or the bytes of a string.
     pub(crate) fn as_bytes(&self) -> Option<&[u8]> {

@@ -443,7 +443,7 @@ impl Bench {
         told
     }
 
-    /// The notices about nodes since this was last asked.
+    /// The notices about nodes and lost rounds since this was last asked.
     pub(crate) fn notices(&mut self) -> Vec<Event> {
         let (notices, told) = std::mem::take(&mut self.events).into_iter().partition(is_notice);
         self.events = told;
@@ -573,7 +573,8 @@ pub(crate) fn node(index: u8) -> NodeId {
 fn is_notice(event: &Event) -> bool {
     matches!(
         event,
-        Event::NodeUp { .. }
+        Event::AttemptLost { .. }
+            | Event::NodeUp { .. }
             | Event::NodeDown { .. }
             | Event::NodeRestarted { .. }
             | Event::NodeQuarantined { .. }

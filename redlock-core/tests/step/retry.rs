@@ -47,6 +47,20 @@ fn r9_delays_are_random_within_their_bounds() {
 }
 
 #[test]
+fn each_lost_round_that_another_one_follows_is_told_and_counted() {
+    let mut bench = Bench::with(1, |config| config);
+    let request = bench.request("orders").wait(ms(60_000)).attempts(3);
+    let operation = bench.ask(request);
+    bench.notices();
+    let attempts = attempts_against(&mut bench, NIL);
+    assert_eq!(attempts.len(), 3);
+    let lost = |attempts| Event::AttemptLost { operation, attempts, loss: RoundLoss::Contended };
+    assert_eq!(bench.notices(), [lost(1), lost(2)], "the third is told by the failure");
+    let votes = bench.client.votes(node(0)).expect("a node");
+    assert_eq!((votes.granted, votes.refused, votes.failed, votes.unanswered), (0, 3, 0, 0));
+}
+
+#[test]
 fn r9_b25_never_below_a_millisecond() {
     let mut bench = Bench::with(1, |config| config.retry_delay(ms(1), ms(1)));
     let request = bench.request("orders").wait(ms(1_000));

@@ -44,8 +44,11 @@ impl Tasks for Tokio {
         Box::pin(async { task.await.expect("no task panics") })
     }
 
+    /// By another timer than Tokio's own, which is up to a millisecond late: a critical section of 1 ms would take two.
     fn sleep(self, span: Duration) -> Boxed<()> {
-        Box::pin(tokio::time::sleep(span))
+        Box::pin(async move {
+            smol::Timer::after(span).await;
+        })
     }
 }
 
@@ -118,6 +121,37 @@ macro_rules! adapter {
 }
 
 adapter!(redlock_tokio);
+
+/// Our own client as every other one waits: by trying again after a random time, 50 to 250 ms.
+#[derive(Clone)]
+pub(crate) struct Polling(redlock_tokio::Redlock);
+
+impl Locker for Polling {
+    type Held = redlock_tokio::Guard;
+
+    async fn connect(urls: &[String]) -> Result<Self, String> {
+        let nodes = urls.iter().map(String::as_str);
+        let builder = redlock_tokio::Redlock::builder().nodes(nodes).wake_ups(false);
+        let delays = (Duration::from_millis(50), Duration::from_millis(250));
+        builder.retry_delay(delays.0, delays.1).connect().await.map(Self).map_err(text)
+    }
+
+    async fn acquire(&self, resource: &str, ask: Ask) -> Result<Self::Held, String> {
+        Locker::acquire(&self.0, resource, ask).await
+    }
+
+    async fn release(&self, held: Self::Held) -> Result<(), String> {
+        Locker::release(&self.0, held).await
+    }
+
+    async fn extend(&self, held: &Self::Held, ttl: Duration) -> Result<(), String> {
+        Locker::extend(&self.0, held, ttl).await
+    }
+
+    fn is_held(held: &Self::Held) -> bool {
+        held.is_held()
+    }
+}
 adapter!(redlock_async_std);
 
 impl Locker for redlock_blocking::Redlock {

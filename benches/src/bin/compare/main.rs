@@ -4,9 +4,11 @@
 mod floor;
 mod locker;
 mod measure;
+mod partner;
 mod peers;
 mod report;
 mod servers;
+mod targets;
 mod workloads;
 
 use clap::{Parser, ValueEnum};
@@ -15,6 +17,7 @@ use floor::Floor;
 use indicatif::{ProgressBar, ProgressStyle};
 use locker::{Locker, Smol, Tasks, Threads, Tokio};
 use measure::Figures;
+use partner::Partner;
 use report::Table;
 use rustix::process::Signal;
 use servers::Servers;
@@ -36,10 +39,14 @@ enum Workload {
     W3,
     /// As w1, with one node killed, one stopped, and both.
     W4,
-    /// From one client's release to another's grant.
+    /// From one process' release to another's grant.
     W5,
     /// 1 000 locks held and renewed, ttl 3 s.
     W6,
+    /// As w3, with a single waiter in another process.
+    W7,
+    /// 200 clients wait for a lock that each holds for 3 s.
+    W8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -77,15 +84,16 @@ struct Options {
 }
 
 /// Name, whether it is ours (and must leave nothing behind), and the workloads that it runs.
-const CONTESTANTS: [(&str, bool, &str); 10] = [
+const CONTESTANTS: [(&str, bool, &str); 11] = [
     ("floor-q3", true, "w1 w2 w3 w4 w6"),
     ("floor-all5", true, "w1 w2 w3"),
-    ("redlock-blocking", true, "w1 w2 w3 w4 w5 w6"),
-    ("redlock-tokio, current-thread", true, "w1 w2 w3 w4 w5 w6"),
-    ("redlock-tokio, multi-thread", true, "w1 w2 w3 w4 w5 w6"),
-    ("redlock-async-std", true, "w1 w2 w3 w4 w5 w6"),
+    ("redlock-blocking", true, "w1 w2 w3 w4 w5 w6 w7"),
+    ("redlock-tokio, current-thread", true, "w1 w2 w3 w4 w5 w6 w7 w8"),
+    ("redlock-tokio, multi-thread", true, "w1 w2 w3 w4 w5 w6 w7"),
+    ("redlock-async-std", true, "w1 w2 w3 w4 w5 w6 w7"),
+    ("redlock-tokio, polling", true, "w8"),
     ("redis by hand, current-thread", false, "w1 w2 w3 w4 w5 w6"),
-    ("rslock, current-thread", false, "w1 w2 w3 w4 w5 w6"),
+    ("rslock, current-thread", false, "w1 w2 w3 w4 w5 w6 w7 w8"),
     ("rslock, multi-thread", false, "w1 w2 w3 w4 w5 w6"),
     ("redis by hand, multi-thread", false, "w2"),
 ];
@@ -118,6 +126,7 @@ fn contestant(words: &[String]) -> Result<(), Box<dyn Error>> {
     let current = || tokio::runtime::Builder::new_current_thread().enable_all().build();
     let multi = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let workload = workload.as_str();
+    let part = Part { name, workload, plan, ports: &ports };
     match name.as_str() {
         "floor-q3" | "floor-all5" => {
             let need = if name == "floor-q3" { 3 } else { 5 };
@@ -134,24 +143,19 @@ fn contestant(words: &[String]) -> Result<(), Box<dyn Error>> {
                 floor.turn(Some(Duration::from_millis(20)))?;
             }
         }
-        "redlock-blocking" => {
-            smol::block_on(run::<redlock_blocking::Redlock>(Threads, workload, urls, plan))?
-        }
-        "redlock-async-std" => smol::block_on(run::<redlock_async_std::Redlock>(Smol, workload, urls, plan))?,
+        "redlock-blocking" => smol::block_on(run::<redlock_blocking::Redlock>(Threads, part, urls))?,
+        "redlock-async-std" => smol::block_on(run::<redlock_async_std::Redlock>(Smol, part, urls))?,
         "redlock-tokio, current-thread" => {
-            current()?.block_on(run::<redlock_tokio::Redlock>(Tokio, workload, urls, plan))?
+            current()?.block_on(run::<redlock_tokio::Redlock>(Tokio, part, urls))?
         }
         "redlock-tokio, multi-thread" => {
-            multi()?.block_on(run::<redlock_tokio::Redlock>(Tokio, workload, urls, plan))?
+            multi()?.block_on(run::<redlock_tokio::Redlock>(Tokio, part, urls))?
         }
-        "redis by hand, current-thread" => {
-            current()?.block_on(run::<peers::ByHand>(Tokio, workload, urls, plan))?
-        }
-        "redis by hand, multi-thread" => {
-            multi()?.block_on(run::<peers::ByHand>(Tokio, workload, urls, plan))?
-        }
-        "rslock, current-thread" => current()?.block_on(run::<peers::Rslock>(Tokio, workload, urls, plan))?,
-        "rslock, multi-thread" => multi()?.block_on(run::<peers::Rslock>(Tokio, workload, urls, plan))?,
+        "redlock-tokio, polling" => current()?.block_on(run::<locker::Polling>(Tokio, part, urls))?,
+        "redis by hand, current-thread" => current()?.block_on(run::<peers::ByHand>(Tokio, part, urls))?,
+        "redis by hand, multi-thread" => multi()?.block_on(run::<peers::ByHand>(Tokio, part, urls))?,
+        "rslock, current-thread" => current()?.block_on(run::<peers::Rslock>(Tokio, part, urls))?,
+        "rslock, multi-thread" => multi()?.block_on(run::<peers::Rslock>(Tokio, part, urls))?,
         _ => return Err(format!("no contestant {name}").into()),
     }
     Ok(())
@@ -179,24 +183,59 @@ fn done(figures: &Figures) -> Result<Arc<AtomicBool>, Box<dyn Error>> {
     Ok(is_over)
 }
 
-async fn run<L: Locker>(
-    tasks: impl Tasks,
-    workload: &str,
-    urls: Vec<String>,
+/// What a process is to do.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    name: &'a str,
+    workload: &'a str,
     plan: Plan,
-) -> Result<(), Box<dyn Error>> {
+    ports: &'a [u16],
+}
+
+/// Tells the first process what was done, and waits to be ended.
+fn told(holds: &workloads::Holds) -> Result<(), Box<dyn Error>> {
+    println!("{}", serde_json::to_string(holds)?);
+    std::io::stdout().flush()?;
+    std::io::stdin().read_line(&mut String::new())?;
+    Ok(())
+}
+
+async fn run<L: Locker>(tasks: impl Tasks, part: Part<'_>, urls: Vec<String>) -> Result<(), Box<dyn Error>> {
+    let Part { name, workload, plan, ports } = part;
     let locker = L::connect(&urls).await?;
     // Those that connect when they first need to do so now; and all are warm before a fault comes.
     let ask = locker::Ask { ttl: Duration::from_secs(10), wait: Duration::from_secs(5), renew: false };
     for warm in 0..200 {
-        locker.release(locker.acquire(&format!("warm:{warm}"), ask).await?).await?;
+        let resource = format!("warm:{}:{warm}", std::process::id());
+        locker.release(locker.acquire(&resource, ask).await?).await?;
+    }
+    let mut partner = match workload {
+        "w5" => Some(Partner::start(name, "w5-other", plan, ports)?),
+        "w7" => Some(Partner::start(name, "w7-other", plan, ports)?),
+        _ => None,
+    };
+    let mut crowd = Vec::new();
+    if workload == "w8" {
+        for _ in 0..200 {
+            let client = L::connect(&urls).await?;
+            let resource = format!("warm:{}", crowd.len());
+            client.release(client.acquire(&resource, ask).await?).await?;
+            crowd.push(client);
+        }
     }
     ready()?;
-    let figures = match workload {
-        "w2" => workloads::many(locker.clone(), tasks, plan).await,
-        "w3" => workloads::contended(locker.clone(), tasks, plan).await,
-        "w5" => workloads::handed_over(locker.clone(), urls, tasks, plan).await?,
-        "w6" => workloads::renewed(locker.clone(), tasks, plan).await,
+    if let Some(partner) = &mut partner {
+        partner.go()?;
+    }
+    let figures = match (workload, partner) {
+        ("w2", _) => workloads::many(locker.clone(), tasks, plan).await,
+        ("w3", _) => workloads::contended(locker.clone(), tasks, plan).await,
+        ("w5", Some(partner)) => workloads::handed_over(locker.clone(), tasks, plan, partner).await?,
+        ("w6", _) => workloads::renewed(locker.clone(), tasks, plan).await,
+        ("w7", Some(partner)) => workloads::beside_many(locker.clone(), tasks, plan, partner).await?,
+        ("w8", _) => workloads::crowd(crowd, tasks, plan).await,
+        ("w5-other", _) => return told(&workloads::taken_over(locker, tasks, plan).await?),
+        ("w7-other", _) => return told(&workloads::single(locker, tasks, plan).await?),
         // As what is asked for in a program is: by a task of the runtime.
         _ => tasks.spawn(workloads::alone(locker.clone(), plan)).await,
     };
@@ -236,6 +275,8 @@ fn compare(options: &Options) -> Result<(), Box<dyn Error>> {
                 Workload::W3 => vec![("w3", healthy)],
                 Workload::W5 => vec![("w5", healthy)],
                 Workload::W6 => vec![("w6", healthy)],
+                Workload::W7 => vec![("w7", healthy)],
+                Workload::W8 => vec![("w8", healthy)],
             };
             jobs.extend(faults.into_iter().map(|(title, fault)| (*kind, title, fault)));
         }
@@ -287,6 +328,9 @@ fn compare(options: &Options) -> Result<(), Box<dyn Error>> {
         tables.push(table);
     }
     bar.finish_and_clear();
+    if !options.json {
+        println!("{}", targets::markdown(&tables));
+    }
     if options.json {
         println!("{}", report::json(&tables)?);
     }
@@ -329,6 +373,13 @@ fn one_run(
     std::thread::sleep(Duration::from_millis(100));
     let mut stdin = child.stdin.take().ok_or("no input")?;
     stdin.write_all(b"go\n")?;
+    let mut first = 0.0;
+    if title == "w8" {
+        // By then they all wait: what it costs to come is told apart.
+        std::thread::sleep(Duration::from_millis(2_500));
+        first = servers.commands()?;
+        servers.all("CONFIG RESETSTAT")?;
+    }
     let said = lines.next().transpose();
     if fault.stopped {
         servers.0[3].signal(Signal::CONT);
@@ -342,6 +393,12 @@ fn one_run(
     let said = said?.ok_or_else(|| format!("ended without a word: {ended}"))?;
     let mut figures: Figures = serde_json::from_str(&said)?;
     match &title[..2] {
+        "w8" => {
+            // The first was granted before.
+            let grants = (figures.get("grants").unwrap_or(0.0) - 1.0).max(1.0);
+            figures.put("commands/grant", servers.commands()? / grants);
+            figures.put("commands to come", first);
+        }
         "w3" => {
             let grants = figures.get("grants").unwrap_or(0.0).max(1.0);
             figures.put("commands/grant", servers.commands()? / grants);

@@ -36,6 +36,13 @@ impl Cpu {
     }
 }
 
+/// Nanoseconds of a clock that is the same in all processes.
+pub(crate) fn shared_now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
+}
+
 /// Of sorted samples, in microseconds.
 pub(crate) fn percentile(sorted: &[Duration], part: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);

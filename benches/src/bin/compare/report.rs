@@ -5,13 +5,13 @@ use core::fmt::Write as _;
 
 /// One workload over one kind of server.
 pub(crate) struct Table {
-    title: String,
-    program: String,
+    pub(crate) title: String,
+    pub(crate) program: String,
     rows: Vec<(String, Vec<Figures>, u64)>,
 }
 
 /// What a table shows, and which of it as a ratio to the floor of the same run.
-const SHOWN: [(&str, &[&str], &str, &str); 6] = [
+const SHOWN: [(&str, &[&str], &str, &str); 8] = [
     (
         "w1",
         &[
@@ -42,8 +42,15 @@ const SHOWN: [(&str, &[&str], &str, &str); 6] = [
         "floor-q3",
     ),
     ("w4", &["acquire p50 µs", "acquire p99 µs", "success %"], "acquire p50 µs", "floor-q3"),
-    ("w5", &["hand-over p50 µs", "hand-over p99 µs", "uncontended acquire p50 µs"], "", ""),
+    (
+        "w5",
+        &["hand-over p50 µs", "hand-over p99 µs", "uncontended acquire p50 µs", "hand-over ÷ acquire"],
+        "",
+        "",
+    ),
     ("w6", &["client CPU µs/renewal", "renewals", "locks lost"], "client CPU µs/renewal", "floor-q3"),
+    ("w7", &["grants of the fifty", "grants of the one", "share of the one %"], "", ""),
+    ("w8", &["grants", "commands/grant", "commands to come"], "commands/grant", "redlock-tokio, polling"),
 ];
 
 impl Table {
@@ -61,7 +68,7 @@ impl Table {
         }
     }
 
-    fn figure(&self, name: &str, figure: &str) -> Option<(f64, f64, f64)> {
+    pub(crate) fn figure(&self, name: &str, figure: &str) -> Option<(f64, f64, f64)> {
         let (_, runs, _) = self.rows.iter().find(|(of, ..)| of == name)?;
         let values: Vec<f64> = runs.iter().filter_map(|run| run.get(figure)).collect();
         (!values.is_empty()).then(|| median(values))
@@ -93,8 +100,13 @@ impl Table {
             if ratio {
                 let of = |name: &str| self.figure(name, key).map(|(median, ..)| median);
                 let _fits = match of(name).zip(of(floor)) {
-                    Some((mine, floor)) => {
-                        write!(text, " {:.2} × floor |", mine / floor)
+                    Some((mine, floor_figure)) => {
+                        write!(
+                            text,
+                            " {:.2} × {} |",
+                            mine / floor_figure,
+                            if floor.starts_with("floor") { "floor" } else { "polling" }
+                        )
                     }
                     None => write!(text, " – |"),
                 };

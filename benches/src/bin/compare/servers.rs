@@ -14,7 +14,7 @@ pub(crate) struct Server {
 }
 
 /// What clients send for their locks; `GET`, `DEL` and `PEXPIRE` are called by scripts alone.
-const SENT: [&str; 5] = ["set", "eval", "evalsha", "delifeq", "pttl"];
+const SENT: [&str; 7] = ["set", "eval", "evalsha", "delifeq", "pttl", "client|tracking", "client|caching"];
 
 pub(crate) struct Servers(pub(crate) Vec<Server>);
 

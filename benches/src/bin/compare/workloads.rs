@@ -1,7 +1,8 @@
 //! The workloads, over any `Locker`.
 
 use crate::locker::{Ask, Boxed, Locker, Tasks};
-use crate::measure::{Cpu, Figures, percentile};
+use crate::measure::{Cpu, Figures, percentile, shared_now};
+use crate::partner::Partner;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
@@ -159,46 +160,144 @@ pub(crate) fn contended_figures(
     figures.put("wait max ms", percentile(&all, 1.0) / 1000.0);
     figures.put("least served", served.iter().min().copied().unwrap_or(0) as f64);
     figures.put("most served", served.iter().max().copied().unwrap_or(0) as f64);
+    let extremes = served.iter().min().zip(served.iter().max());
+    let ratio = extremes.map_or(0.0, |(least, most)| *least as f64 / (*most).max(1) as f64);
+    figures.put("least ÷ most served", ratio);
     figures.put("grants", all.len() as f64);
     figures.put("overlaps", overlaps as f64);
     figures
 }
 
-/// W5: A releases, B, another client, waits.
+/// When a process held the lock: from the grant to the call of the release, in nanoseconds of a clock that all processes share.
+pub(crate) type Holds = Vec<(u64, u64)>;
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// W5: A releases, B, a client in another process, waits. A's part: it also acquires where nobody is in the way, after the same
+/// 20 ms of quiet.
 pub(crate) async fn handed_over<L: Locker>(
-    a: L,
-    urls: Vec<String>,
+    locker: L,
     tasks: impl Tasks,
     plan: Plan,
+    partner: Partner,
 ) -> Result<Figures, String> {
-    let b = L::connect(&urls).await?;
-    let (mut times, mut alone) = (Vec::new(), Vec::new());
-    let (until, mut overlaps) = (plan.until(), 0_u64);
+    let (until, mut alone, mut held) = (plan.until(), Vec::new(), Holds::new());
     while Instant::now() < until {
         let start = Instant::now();
-        let held = a.acquire("handed over", ASK).await?;
+        let lock = locker.acquire("handed over", ASK).await?;
         alone.push(start.elapsed());
-        let other = b.clone();
-        let waiting = tasks.spawn(async move {
-            let held = other.acquire("handed over", ASK).await;
-            (Instant::now(), held)
-        });
-        tasks.sleep(Duration::from_millis(20)).await;
-        let released = Instant::now();
-        a.release(held).await?;
-        let (granted, held) = waiting.await;
-        overlaps += u64::from(granted < released);
-        times.push(granted.saturating_duration_since(released));
-        b.release(held?).await?;
+        let granted = shared_now();
+        tasks.sleep(ms(20)).await;
+        held.push((granted, shared_now()));
+        locker.release(lock).await?;
+        tasks.sleep(ms(30)).await;
     }
+    let theirs: Holds = partner.figures()?;
+    let after = |granted: u64| {
+        held.iter().map(|(_, released)| *released).filter(|released| *released <= granted).max()
+    };
+    let mut times: Vec<Duration> = theirs
+        .iter()
+        .filter_map(|(granted, _)| Some(Duration::from_nanos(granted - after(*granted)?)))
+        .collect();
+    let overlaps =
+        held.iter().flat_map(|(from, to)| theirs.iter().filter(move |(other, end)| other < to && from < end));
+    let mut figures = Figures::default();
+    figures.put("overlaps", overlaps.count() as f64);
+    figures.put("hand-overs", times.len() as f64);
     times.sort_unstable();
     alone.sort_unstable();
-    let mut figures = Figures::default();
     figures.put("hand-over p50 µs", percentile(&times, 0.50));
     figures.put("hand-over p99 µs", percentile(&times, 0.99));
     figures.put("uncontended acquire p50 µs", percentile(&alone, 0.50));
-    figures.put("overlaps", overlaps as f64);
+    figures.put("hand-over ÷ acquire", percentile(&times, 0.50) / percentile(&alone, 0.50));
     Ok(figures)
+}
+
+/// B's part: it asks while A holds the lock, and gives it back after 10 ms.
+pub(crate) async fn taken_over<L: Locker>(locker: L, tasks: impl Tasks, plan: Plan) -> Result<Holds, String> {
+    let (until, mut held) = (plan.until(), Holds::new());
+    tasks.sleep(ms(5)).await;
+    while Instant::now() < until {
+        let lock = locker.acquire("handed over", ASK).await?;
+        let granted = shared_now();
+        tasks.sleep(ms(10)).await;
+        held.push((granted, shared_now()));
+        locker.release(lock).await?;
+        tasks.sleep(ms(25)).await;
+    }
+    Ok(held)
+}
+
+/// W7: as W3, with a single waiter in another process.
+pub(crate) async fn beside_many<L: Locker>(
+    locker: L,
+    tasks: impl Tasks,
+    plan: Plan,
+    partner: Partner,
+) -> Result<Figures, String> {
+    let mut figures = contended(locker, tasks, plan).await;
+    let single: Holds = partner.figures()?;
+    let (mine, single) = (figures.get("grants").unwrap_or(0.0), single.len() as f64);
+    figures.put("grants of the fifty", mine);
+    figures.put("grants of the one", single);
+    figures.put("share of the one %", 100.0 * single / (mine + single).max(1.0));
+    Ok(figures)
+}
+
+/// The single waiter.
+pub(crate) async fn single<L: Locker>(locker: L, tasks: impl Tasks, plan: Plan) -> Result<Holds, String> {
+    let (until, mut held) = (plan.until(), Holds::new());
+    while Instant::now() < until {
+        let Ok(lock) = locker.acquire("contended", ASK).await else { continue };
+        let granted = shared_now();
+        tasks.sleep(ms(1)).await;
+        if Instant::now() < until {
+            held.push((granted, shared_now()));
+        }
+        let _may_fail = locker.release(lock).await;
+    }
+    Ok(held)
+}
+
+/// W8: 200 clients, each with connections of its own, wait for a lock that each of them holds for 3 s.
+pub(crate) async fn crowd<L: Locker>(clients: Vec<L>, tasks: impl Tasks, plan: Plan) -> Figures {
+    let until = Instant::now() + Duration::from_secs_f64(plan.seconds.max(12.0));
+    let inside = Arc::new(AtomicBool::new(false));
+    let overlaps = Arc::new(AtomicU64::new(0));
+    let waiting: Vec<Boxed<u64>> = clients
+        .into_iter()
+        .map(|client| {
+            let (inside, overlaps) = (inside.clone(), overlaps.clone());
+            tasks.spawn(async move {
+                let mut grants = 0;
+                loop {
+                    let wait = until.saturating_duration_since(Instant::now());
+                    if wait.is_zero() {
+                        return grants;
+                    }
+                    let Ok(held) = client.acquire("crowded", Ask { wait, ..ASK }).await else { continue };
+                    grants += 1;
+                    if inside.swap(true, Ordering::SeqCst) {
+                        overlaps.fetch_add(1, Ordering::Relaxed);
+                    }
+                    tasks.sleep(Duration::from_secs(3)).await;
+                    inside.store(false, Ordering::SeqCst);
+                    let _may_fail = client.release(held).await;
+                }
+            })
+        })
+        .collect();
+    let mut grants = 0;
+    for client in waiting {
+        grants += client.await;
+    }
+    let mut figures = Figures::default();
+    figures.put("grants", grants as f64);
+    figures.put("overlaps", overlaps.load(Ordering::Relaxed) as f64);
+    figures
 }
 
 /// W6: 1 000 locks held and renewed, ttl 3 s. Renewals of libraries that do it themselves are counted by the servers.

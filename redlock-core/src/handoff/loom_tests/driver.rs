@@ -102,12 +102,15 @@ struct Ends {
     written: Vec<u8>,
     said: Vec<u8>,
     reader: Option<Waker>,
+    /// What is written arrives at once.
+    is_prompt: bool,
 }
 
 impl Default for Wire {
     fn default() -> Self {
         let server = Server::new(Dialect::Redis7, 1);
-        let ends = Ends { server, session: None, written: Vec::new(), said: Vec::new(), reader: None };
+        let (session, reader, is_prompt) = (None, None, false);
+        let ends = Ends { server, session, written: Vec::new(), said: Vec::new(), reader, is_prompt };
         Self(Arc::new(Mutex::new(ends)))
     }
 }
@@ -162,7 +165,13 @@ impl Socket for Wire {
     }
 
     fn poll_write(&mut self, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.0.lock().unwrap().written.extend_from_slice(bytes);
+        let mut ends = self.0.lock().unwrap();
+        ends.written.extend_from_slice(bytes);
+        let is_prompt = ends.is_prompt;
+        drop(ends);
+        if is_prompt {
+            self.deliver();
+        }
         Poll::Ready(Ok(bytes.len()))
     }
 }
@@ -209,6 +218,27 @@ fn an_answer_against_the_driver_going_to_sleep() {
         assert_eq!(wire.keys(), 0);
         drop(redlock);
         driver.join().unwrap();
+    });
+}
+
+#[test]
+fn what_is_gathered_against_the_driver_going_to_sleep() {
+    model("what is gathered against the driver going to sleep", || {
+        let Rig { redlock, driver, wire } = Rig::new();
+        wire.0.lock().unwrap().is_prompt = true;
+        let driver = spawn(move || wait(driver));
+        let mut first = redlock.acquire("door").into_future();
+        let second = redlock.acquire("gate").into_future();
+        if poll(&mut first, Waker::noop()).is_pending() {
+            // Here there are two at once: the second leaves its bytes to the driver, and sleeps.
+            assert!(wait(second).unwrap().is_held());
+            assert!(wait(first).unwrap().is_held());
+        } else {
+            drop((first, second));
+        }
+        drop(redlock);
+        driver.join().unwrap();
+        assert_eq!(wire.keys(), 0);
     });
 }
 

@@ -6,15 +6,14 @@ use crate::address::{Address, Endpoint};
 use crate::config::Config;
 use crate::event::DisconnectReason;
 use crate::handoff::dial::{DialFaults, known_addresses, looked_up, share_of, unreadable};
-use crate::handoff::{Driver, Turn};
+use crate::handoff::{Driver, Turn, Unsent};
 use crate::ids::ConnectionId;
 use crate::time::Instant;
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use core::fmt;
 use core::net::SocketAddr;
 use core::pin::pin;
@@ -38,10 +37,14 @@ pub struct Connections {
     bell: Arc<Bell>,
     links: Vec<Link>,
     handshake_timeout: Duration,
+    /// Nodes to which something was transmitted that is not written.
+    dirty: Vec<usize>,
     /// The driver is in its turn: it will look at the alarm before it sleeps.
     is_awake: bool,
     /// The driver has to be woken.
     is_ringing: bool,
+    /// It was woken, and has not had its turn since.
+    is_rung: bool,
     is_closed: bool,
     /// The driver is gone.
     is_orphaned: bool,
@@ -68,8 +71,7 @@ enum Phase {
 /// A connection that stands.
 struct Pipe {
     socket: Box<dyn Socket>,
-    /// What could not be written yet.
-    unsent: VecDeque<Bytes>,
+    unsent: Unsent,
     /// Writing failed: what is left to be read is read, then it is over.
     is_broken: bool,
 }
@@ -95,8 +97,10 @@ impl Connections {
             bell,
             links,
             handshake_timeout,
+            dirty: Vec::new(),
             is_awake: false,
             is_ringing: false,
+            is_rung: false,
             is_closed: false,
             is_orphaned: false,
         }
@@ -114,6 +118,25 @@ impl Connections {
     /// The driver begins its turn.
     pub(super) const fn wake_up(&mut self) {
         self.is_awake = true;
+        self.is_rung = false;
+    }
+
+    /// Whether something was transmitted that is not written.
+    pub(super) const fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Writes what was transmitted and is not written.
+    pub(super) fn write_all(&mut self) {
+        while let Some(node) = self.dirty.pop() {
+            let Some(link) = self.links.get_mut(node) else { continue };
+            if let Some((_, Phase::Up(pipe))) = &mut link.connection {
+                pipe.write(&link.waker);
+                if pipe.is_broken {
+                    self.suspect(node);
+                }
+            }
+        }
     }
 
     pub(super) const fn is_closed(&self) -> bool {
@@ -243,13 +266,19 @@ impl Driver for Connections {
         if *known != id {
             return;
         }
-        pipe.unsent.push_back(payload);
-        // What waits already waits for the socket.
-        if pipe.unsent.len() == 1 {
-            pipe.write(&link.waker);
-            if pipe.is_broken {
-                self.suspect(id.node.index());
-            }
+        // What waits already waits for the socket, or is known to be dirty.
+        if pipe.unsent.is_empty() {
+            self.dirty.push(id.node.index());
+        }
+        pipe.unsent.push(&payload);
+    }
+
+    fn flush(&mut self, _unanswered: usize, may_gather: bool) {
+        // A driver that is gone will not write.
+        if !may_gather || self.is_awake || self.is_orphaned {
+            self.write_all();
+        } else if self.is_dirty() {
+            self.is_ringing = true;
         }
     }
 
@@ -284,25 +313,25 @@ impl Driver for Connections {
     }
 
     fn wakes(&mut self) -> Option<Waker> {
-        core::mem::take(&mut self.is_ringing).then(|| self.bell.driver()).flatten()
+        if !core::mem::take(&mut self.is_ringing) || core::mem::replace(&mut self.is_rung, true) {
+            return None;
+        }
+        self.bell.driver()
     }
 }
 
 impl Pipe {
     fn new(socket: Box<dyn Socket>) -> Self {
-        Self { socket, unsent: VecDeque::new(), is_broken: false }
+        Self { socket, unsent: Unsent::default(), is_broken: false }
     }
 
     /// Writes what can be written.
     fn write(&mut self, waker: &Waker) {
         let mut cx = Context::from_waker(waker);
-        while let Some(first) = self.unsent.front_mut() {
-            match self.socket.poll_write(&mut cx, first) {
+        while !self.unsent.is_empty() {
+            match self.socket.poll_write(&mut cx, self.unsent.bytes()) {
                 Poll::Pending => return,
-                Poll::Ready(Ok(written)) if written >= first.len() => {
-                    self.unsent.pop_front();
-                }
-                Poll::Ready(Ok(written)) if written > 0 => first.advance(written),
+                Poll::Ready(Ok(written)) if written > 0 => self.unsent.advance(written),
                 Poll::Ready(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
                 Poll::Ready(Ok(_) | Err(_)) => {
                     self.is_broken = true;

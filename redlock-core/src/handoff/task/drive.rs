@@ -26,12 +26,28 @@ pub(super) struct Drive<R> {
     bell: Arc<Bell>,
     buffer: Vec<u8>,
     timer: Option<(crate::Instant, BoxFuture<()>)>,
+    has_stood_back: bool,
     runtime: PhantomData<fn() -> R>,
 }
 
 impl<R: Runtime> Drive<R> {
     pub(super) fn new(shared: Shared<Connections>, bell: Arc<Bell>) -> Self {
-        Self { shared, bell, buffer: vec![0; BUFFER], timer: None, runtime: PhantomData }
+        Self {
+            shared,
+            bell,
+            buffer: vec![0; BUFFER],
+            timer: None,
+            has_stood_back: false,
+            runtime: PhantomData,
+        }
+    }
+
+    /// Whether others are let go first, once: where somebody left bytes to be written, there are often more who are ready to
+    /// do the same, and one write takes all of it.
+    fn stands_back(&mut self) -> bool {
+        let is_asked = || self.shared.with_driver(|driver| driver.is_dirty()) == Some(true);
+        self.has_stood_back = !self.has_stood_back && is_asked();
+        self.has_stood_back
     }
 
     /// Whether it is time for another turn.
@@ -62,6 +78,10 @@ impl<R: Runtime> Future for Drive<R> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let drive = &mut *self;
         drive.bell.listen(cx.waker());
+        if drive.stands_back() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         for _ in 0..MOST_TURNS {
             let buffer = &mut drive.buffer;
             let is_closed = drive.shared.turn(|turn| {
@@ -85,6 +105,8 @@ fn take_turn(turn: &mut Turn<'_, Connections>, buffer: &mut [u8]) {
     turn.driver.wake_up();
     // Before anything that was read: what is due by now is not to wait for a flood of it.
     turn.client.handle_timeout(turn.now());
+    // While nodes answer to that, what they have said is worked on.
+    turn.driver.write_all();
     for node in 0..turn.driver.nodes() {
         on_signal(turn, node, buffer);
     }

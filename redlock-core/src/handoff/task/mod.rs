@@ -4,8 +4,9 @@
 //! makes connections. What its users see is here: [`Redlock`], [`Acquire`], [`Guard`], [`Events`].
 //!
 //! One task per client, the driver, reads from the sockets and keeps the timers. Whoever starts an operation writes its
-//! bytes himself, on whichever thread he is, and then waits for the answer. When the driver's task ends before its client
-//! is closed, because its runtime ends, the client is closed: nothing waits for ever.
+//! bytes himself, on whichever thread he is, and then waits for the answer; where many are under way, they leave their bytes
+//! to the driver, which writes them at once. When the driver's task ends before its client is closed, because its runtime
+//! ends, the client is closed: nothing waits for ever.
 
 mod acquire;
 mod client;

@@ -28,7 +28,7 @@ impl Claim {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        let (start, validity) = (self.start, self.terms.drift.validity(self.terms.ttl));
+        let (start, validity) = (self.start, self.validity);
         let granted = match answer {
             Answer::Yes => !self.terms.fenced,
             Answer::Counters { .. } => self.terms.fenced,
@@ -78,7 +78,7 @@ impl Claim {
 
     /// A quorum agrees: the lock is held, if any of its time is left (R6).
     pub(super) fn grant(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        let deadline = self.start.saturating_add(self.terms.drift.validity(self.terms.ttl));
+        let deadline = self.start.saturating_add(self.validity);
         if now >= deadline {
             return self.lose_attempt(RoundLoss::TooSlow, now, effects);
         }

@@ -12,6 +12,16 @@ use core::time::Duration;
 /// The servers' expiry has a resolution of 1 ms: a key set for p ms is gone p + 1 ms later at the latest.
 const EXPIRY_RESOLUTION: Duration = Duration::from_millis(1);
 
+impl NodeState {
+    /// When the release owed to the node may be dropped: one ttl, the longest that was sent, after the last answer, if
+    /// every SET, repair and extension there was answered; never else (R7).
+    fn drop_at(&self, longest_ttl: Duration) -> Option<Instant> {
+        let droppable = self.cleanup == Cleanup::Owed && !self.doubt && !self.is_waiting();
+        let longest = longest_ttl.saturating_add(EXPIRY_RESOLUTION);
+        droppable.then(|| self.last_answer.saturating_add(longest))
+    }
+}
+
 impl Claim {
     /// The user releases the lock. Answers with [`Effect::ReleaseDone`], at once or within one node timeout; nothing if
     /// it is not held (any more).
@@ -123,9 +133,9 @@ impl Claim {
                 Cleanup::Owed => answers.pending += u8::from(state.reach != super::Reach::Down),
             }
         }
-        let gone_by = self.gone_by(now);
         let last = now >= until;
-        if let Some(verdict) = answers.verdict(self.terms.quorum, now, self.deadline, last, gone_by) {
+        let verdict = answers.verdict(self.terms.quorum, now, self.deadline, last, || self.gone_by(now));
+        if let Some(verdict) = verdict {
             self.release_until = None;
             effects.push(Effect::ReleaseDone(verdict));
         }
@@ -151,18 +161,10 @@ impl Claim {
             .unwrap_or(now)
     }
 
-    /// When the release owed to the node may be dropped: one ttl after the last answer, if every SET, repair and
-    /// extension there was answered; never else (R7).
-    fn drop_at(&self, state: &NodeState) -> Option<Instant> {
-        let droppable = state.cleanup == Cleanup::Owed && !state.doubt && !state.is_waiting();
-        let longest = self.longest_ttl.saturating_add(EXPIRY_RESOLUTION);
-        droppable.then(|| state.last_answer.saturating_add(longest))
-    }
-
     fn drop_expired(&mut self, now: Instant) {
-        for index in 0..self.nodes.len() {
-            let due = self.nodes.get(index).and_then(|state| self.drop_at(state)).is_some_and(|at| now >= at);
-            if let (true, Some(state)) = (due, self.nodes.get_mut(index)) {
+        let longest = self.longest_ttl;
+        for state in &mut self.nodes {
+            if state.drop_at(longest).is_some_and(|at| now >= at) {
                 state.cleanup = Cleanup::Done(ReleaseResult::Nothing);
             }
         }
@@ -175,7 +177,7 @@ impl Claim {
 
     pub(super) fn ending_next_timeout(&self) -> Option<Instant> {
         let release = self.release_until.map(|until| until.min(self.deadline));
-        let drop = self.nodes.iter().filter_map(|state| self.drop_at(state)).min();
+        let drop = self.nodes.iter().filter_map(|state| state.drop_at(self.longest_ttl)).min();
         match (release, drop) {
             (Some(release), Some(drop)) => Some(release.min(drop)),
             (one, other) => one.or(other),

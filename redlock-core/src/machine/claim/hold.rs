@@ -169,11 +169,26 @@ impl Claim {
         }
     }
 
-    /// The q-th largest support; quadratic in the nodes, which are few, and without an allocation.
+    /// The q-th largest support: the largest ones in order, in an array. More nodes than it has places are counted through
+    /// for each of them instead, which is quadratic, and without an allocation too.
     fn supported_until(&self) -> Option<Instant> {
         let needed = usize::from(self.terms.quorum.needed());
         let supports = || self.nodes.iter().filter(|node| !node.void).filter_map(|node| node.support.until());
-        supports().filter(|support| supports().filter(|other| other >= support).count() >= needed).max()
+        let mut largest = [Instant::ZERO; 8];
+        let Some(largest) = largest.get_mut(..needed.max(1)) else {
+            let reach = |support: &Instant| supports().filter(|other| other >= support).count() >= needed;
+            return supports().filter(reach).max();
+        };
+        let mut count = 0;
+        for mut support in supports() {
+            count += 1;
+            for place in &mut *largest {
+                if support > *place {
+                    core::mem::swap(&mut support, place);
+                }
+            }
+        }
+        if count >= needed { largest.last().copied() } else { None }
     }
 
     fn evaluate_round(&mut self, number: u32, now: Instant, effects: &mut Vec<Effect>) {
@@ -311,8 +326,13 @@ impl Claim {
     }
 
     fn expiring_at(&self) -> Instant {
-        let counted = self.deadline.saturating_duration_since(self.newest_start);
-        self.deadline.saturating_sub(self.terms.expiring_lead.unwrap_or(counted / 4))
+        match self.terms.expiring_lead {
+            Some(lead) => self.deadline.saturating_sub(lead),
+            None => {
+                let counted = self.deadline.as_nanos().saturating_sub(self.newest_start.as_nanos());
+                Instant::from_nanos(self.deadline.as_nanos() - counted / 4)
+            }
+        }
     }
 
     pub(super) fn hold_next_timeout(&self) -> Instant {

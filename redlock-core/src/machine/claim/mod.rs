@@ -14,13 +14,14 @@
 //! reply from an old connection never gets here.
 //!
 //! A fenced attempt has two steps: a quorum of grants names the fence, and the lock is granted when a quorum holds it
-//! or is raised to it. The transitions are in four files beside this one, which has the states and the
-//! inputs: `attempt`, `fence`, `hold` for what happens while the lock is held, `ending` for the clean-up.
+//! or is raised to it. The transitions are in four files beside this one, which has the
+//! inputs, `node` the states: `attempt`, `fence`, `hold` for what happens while the lock is held, `ending` for the clean-up.
 
 mod attempt;
 mod ending;
 mod fence;
 mod hold;
+mod node;
 
 use super::cleanup::{Cleanup, ReleaseVerdict};
 use super::extend::{Round, RoundFailure};
@@ -31,6 +32,7 @@ use crate::ids::NodeId;
 use crate::time::{Drift, Instant};
 use alloc::vec::Vec;
 use core::time::Duration;
+use node::{NodeState, RaiseState, RepairState, SetState};
 
 /// What a claim is for: fixed from its start on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -185,103 +187,6 @@ pub enum Effect {
     Repaired(NodeId),
 }
 
-/// How far the claim's SET is with one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum SetState {
-    /// The node is connecting.
-    Waiting,
-    /// In the outbox.
-    Queued,
-    Sent,
-    Granted,
-    Refused,
-    Failed,
-    Ambiguous,
-    Unsent,
-}
-
-/// How far the claim's repair is with one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum RepairState {
-    None,
-    Queued,
-    Sent,
-    Granted,
-    Refused,
-    Ambiguous,
-}
-
-/// How far the raise of the node's counters to the claim's fence is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum RaiseState {
-    None,
-    Queued,
-    Sent,
-    Done,
-    /// The key was not ours any more.
-    Refused,
-    Failed,
-}
-
-/// What the claim knows of one node.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct NodeState {
-    reach: Reach,
-    set: SetState,
-    repair: RepairState,
-    /// The lowest of its keys' counters, as its grant told; of a fenced claim only.
-    counter: Option<u64>,
-    /// The highest of them.
-    highest: u64,
-    raise: RaiseState,
-    cleanup: Cleanup,
-    /// Commands of this claim in the outbox, the release not counted.
-    queued: u8,
-    /// Its SET was sent while it gave no vote (R25).
-    muted: bool,
-    /// Out of every count: another node's second name (R24).
-    void: bool,
-    /// A byte of a command of this claim was handed out to it.
-    touched: bool,
-    /// A connection broke with a SET, repair or extension of ours unanswered: it may run at any later time.
-    doubt: bool,
-    /// A connection broke with a release unanswered: that one may have deleted the key, so that the next finds nothing.
-    unheard: bool,
-    /// Its latest answer is that the token is not there, and no repair was granted since.
-    gone: bool,
-    /// When it last answered a SET, repair or extension.
-    last_answer: Instant,
-    support: Support,
-}
-
-impl NodeState {
-    fn vote(&self) -> Option<Vote> {
-        if self.void {
-            return Some(Vote::Failed);
-        }
-        match self.set {
-            SetState::Waiting | SetState::Queued | SetState::Sent => None,
-            SetState::Granted if self.muted => Some(Vote::Failed),
-            SetState::Granted => Some(Vote::Granted),
-            SetState::Refused => Some(Vote::Refused),
-            SetState::Failed => Some(Vote::Failed),
-            SetState::Ambiguous => Some(Vote::Ambiguous),
-            SetState::Unsent => Some(Vote::Unsent),
-        }
-    }
-
-    /// Whether a confirmation from this node can be of its own key (R14a).
-    fn may_confirm(&self) -> bool {
-        matches!(self.set, SetState::Granted | SetState::Ambiguous)
-            || matches!(self.repair, RepairState::Sent | RepairState::Granted | RepairState::Ambiguous)
-    }
-
-    /// Whether a SET, repair or extension is unanswered on the connection that stands.
-    fn is_waiting(&self) -> bool {
-        self.set == SetState::Sent || self.repair == RepairState::Sent || self.support.is_waiting()
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Phase {
     Attempting,
@@ -293,6 +198,8 @@ enum Phase {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
     terms: Terms,
+    /// What the ttl is good for.
+    validity: Duration,
     phase: Phase,
     /// Taken before the first byte was handed out; every deadline counts from it (R1).
     start: Instant,
@@ -325,57 +232,66 @@ impl Claim {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Self {
-        let ttl = terms.ttl;
+        let mut claim = Self::empty(terms, now, Vec::new(), Vec::new());
+        claim.start_on(reach, effects);
+        claim
+    }
+
+    /// As [`new`](Self::new), in the place and the memory of a claim that is finished.
+    pub fn restart(
+        &mut self,
+        terms: Terms,
+        reach: impl IntoIterator<Item = Reach>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (mut nodes, mut rounds) = (core::mem::take(&mut self.nodes), core::mem::take(&mut self.rounds));
+        nodes.clear();
+        rounds.clear();
+        *self = Self::empty(terms, now, nodes, rounds);
+        self.start_on(reach, effects);
+    }
+
+    fn empty(terms: Terms, now: Instant, nodes: Vec<NodeState>, rounds: Vec<Round>) -> Self {
+        let (ttl, validity) = (terms.ttl, terms.drift.validity(terms.ttl));
         let renewal = terms.max_hold.map(|hold| Renewal::new(now.saturating_add(hold), ttl, terms.jitter));
-        let nodes = reach.into_iter().map(|reach| NodeState {
-            reach,
-            set: if reach.is_out() { SetState::Unsent } else { SetState::Waiting },
-            repair: RepairState::None,
-            counter: None,
-            highest: 0,
-            raise: RaiseState::None,
-            cleanup: Cleanup::Idle,
-            queued: 0,
-            muted: false,
-            void: false,
-            touched: false,
-            doubt: false,
-            unheard: false,
-            gone: false,
-            last_answer: now,
-            support: Support::default(),
-        });
-        let mut claim = Self {
+        Self {
             terms,
+            validity,
             phase: Phase::Attempting,
             start: now,
-            nodes: nodes.collect(),
+            nodes,
             deadline: Instant::ZERO,
             fence: None,
             newest_start: now,
             longest_ttl: ttl,
             renewal,
             expiring_said: None,
-            rounds: Vec::new(),
+            rounds,
             next_round: 1,
             next_hand_out: Support::SET + 1,
             newest_round_out: 0,
             release_until: None,
-        };
-        for node in claim.node_ids() {
-            if claim.node(node).is_some_and(|state| state.reach.is_ready()) {
-                claim.send_set(node, effects);
+        }
+    }
+
+    fn start_on(&mut self, reach: impl IntoIterator<Item = Reach>, effects: &mut Vec<Effect>) {
+        let now = self.start;
+        self.nodes.reserve_exact(usize::from(self.terms.quorum.nodes()));
+        self.nodes.extend(reach.into_iter().map(|reach| NodeState::new(reach, now)));
+        for node in self.node_ids() {
+            if self.node(node).is_some_and(|state| state.reach.is_ready()) {
+                self.send_set(node, effects);
             }
         }
-        claim.evaluate_attempt(now, effects);
-        claim
+        self.evaluate_attempt(now, effects);
     }
 
     // ---- inputs ----
 
     /// A command that was asked for is handed out to the node now.
     pub fn handed_out(&mut self, node: NodeId, verb: Verb, now: Instant, effects: &mut Vec<Effect>) {
-        let validity = self.terms.drift;
+        let drift = self.terms.drift;
         let Some(state) = self.node_mut(node) else { return };
         if verb != Verb::Release {
             state.queued = state.queued.saturating_sub(1);
@@ -387,7 +303,7 @@ impl Claim {
             Verb::Raise { .. } => state.raise = RaiseState::Sent,
             Verb::Release => state.cleanup = Cleanup::Sent,
             Verb::Extend { hand_out, start, ttl, .. } => {
-                state.support.hand_out(hand_out, start, validity.validity(ttl));
+                state.support.hand_out(hand_out, start, drift.validity(ttl));
                 self.longest_ttl = self.longest_ttl.max(ttl);
                 self.refresh(now, EndReason::Expired, effects);
             }
@@ -512,8 +428,7 @@ impl Claim {
     pub fn timeout(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         match self.phase {
             Phase::Attempting => {
-                let validity = self.terms.drift.validity(self.terms.ttl);
-                if now >= self.start.saturating_add(validity) {
+                if now >= self.start.saturating_add(self.validity) {
                     self.lose_attempt(RoundLoss::TooSlow, now, effects);
                 } else if now >= self.start.saturating_add(self.terms.attempt_timeout) {
                     let votes = self.node_ids().map(|node| self.vote(node));
@@ -542,7 +457,7 @@ impl Claim {
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.phase {
             Phase::Attempting => {
-                let patience = self.terms.attempt_timeout.min(self.terms.drift.validity(self.terms.ttl));
+                let patience = self.terms.attempt_timeout.min(self.validity);
                 Some(self.start.saturating_add(patience))
             }
             Phase::Held => Some(self.hold_next_timeout()),
