@@ -81,7 +81,7 @@
 //!
 //! `rediss://` needs the feature `tls`; without it, and without [`Builder::tls`], such an address is refused when a client
 //! is built. It trusts what the system trusts. For an authority of your own, a client certificate or another server name,
-//! give the builder a `redlock_tls::Tls`. The handshake is a part of the handshake timeout.
+//! give the builder a [`redlock_tls::Tls`](https://docs.rs/redlock-tls). The handshake is a part of the handshake timeout.
 //!
 //! What Redlock guarantees, and what it does not, is said in [`redlock_core`].
 #![forbid(unsafe_code)]
@@ -100,6 +100,9 @@ pub use redlock_core::handoff::names::*;
 pub use redlock_core::handoff::task::{
     Acquire, Acquiring, BoxFuture, Events, Guard, Lost, Runtime, Secure, Socket, Transport,
 };
+#[cfg(feature = "tls")]
+#[doc(no_inline)]
+pub use redlock_tls::{Tls, TlsBuilder, TlsError};
 
 /// A client of N nodes.
 pub type Redlock = redlock_core::handoff::task::Redlock<AsyncIo>;

@@ -26,6 +26,7 @@ extern crate alloc;
 mod error;
 mod options;
 mod session;
+#[cfg(feature = "task")]
 mod socket;
 
 pub use error::TlsError;

@@ -92,8 +92,8 @@ impl Session {
         self.flush(io);
     }
 
-    /// Whether nothing waits for the socket any more.
-    fn flush(&mut self, io: &mut impl Write) -> bool {
+    /// Sends what waits for the socket; whether nothing waits any more.
+    pub fn flush(&mut self, io: &mut impl Write) -> bool {
         while !self.is_broken && self.connection.wants_write() {
             match self.connection.write_tls(io) {
                 Ok(1..) => {}

@@ -170,19 +170,6 @@ impl Connections {
     }
 }
 
-/// A connection to one address, with TLS over it where that is wanted. The outer error is the connection's, the inner is
-/// TLS's.
-async fn open(
-    connecting: BoxFuture<io::Result<Box<dyn Socket>>>,
-    tls: Option<(String, Arc<dyn Secure>)>,
-) -> io::Result<io::Result<Box<dyn Socket>>> {
-    let socket = connecting.await?;
-    Ok(match tls {
-        Some((host, secure)) => secure.secure(host, socket).await,
-        None => Ok(socket),
-    })
-}
-
 async fn dial(
     transport: Arc<dyn Transport>,
     tls: Option<(String, Arc<dyn Secure>)>,
@@ -193,26 +180,29 @@ async fn dial(
     let mut faults = DialFaults::default();
     let mut addresses = addresses.into_iter().peekable();
     while let Some(address) = addresses.next() {
-        let connecting: BoxFuture<_> = Box::pin(open(transport.connect(address), tls.clone()));
-        let connected = match addresses.peek() {
-            Some(_) => within(connecting, sleep(each)).await,
-            // The last has what is left: the engine ends that.
-            None => connecting.await,
+        // The last has what is left: the engine ends that.
+        let mut time = addresses.peek().map(|_| sleep(each));
+        let socket = match within(transport.connect(address), &mut time).await {
+            Ok(socket) => socket,
+            Err(error) => {
+                faults.add(&address.to_string(), &error);
+                continue;
+            }
         };
-        match connected {
-            Ok(Ok(socket)) => return Ok(socket),
-            Ok(Err(error)) => faults.add_tls(&address.to_string(), &error),
-            Err(error) => faults.add(&address.to_string(), &error),
+        let Some((host, secure)) = &tls else { return Ok(socket) };
+        match within(secure.secure(host.clone(), socket), &mut time).await {
+            Ok(socket) => return Ok(socket),
+            Err(error) => faults.add_tls(&address.to_string(), &error),
         }
     }
     Err(faults.reason())
 }
 
-async fn within<T>(work: BoxFuture<io::Result<T>>, time: BoxFuture<()>) -> io::Result<T> {
-    let (mut work, mut time) = (work, time);
-    core::future::poll_fn(|cx| match work.as_mut().poll(cx) {
-        Poll::Ready(result) => Poll::Ready(result),
-        Poll::Pending => time.as_mut().poll(cx).map(|()| Err(ErrorKind::TimedOut.into())),
+async fn within<T>(mut work: BoxFuture<io::Result<T>>, time: &mut Option<BoxFuture<()>>) -> io::Result<T> {
+    core::future::poll_fn(|cx| match (work.as_mut().poll(cx), time.as_mut()) {
+        (Poll::Ready(result), _) => Poll::Ready(result),
+        (Poll::Pending, Some(time)) => time.as_mut().poll(cx).map(|()| Err(ErrorKind::TimedOut.into())),
+        (Poll::Pending, None) => Poll::Pending,
     })
     .await
 }
