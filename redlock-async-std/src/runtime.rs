@@ -5,6 +5,8 @@ use crate::system::{SystemClock, SystemEntropy};
 use alloc::sync::Arc;
 use async_io::Timer;
 use core::time::Duration;
+#[cfg(feature = "tls")]
+use redlock_core::handoff::task::Secure;
 use redlock_core::handoff::task::{BoxFuture, Runtime, Transport};
 use redlock_core::handoff::{Clock, Entropy};
 use std::thread;
@@ -39,5 +41,11 @@ impl Runtime for AsyncIo {
 
     fn transport() -> Arc<dyn Transport> {
         Arc::new(Sockets)
+    }
+
+    #[cfg(feature = "tls")]
+    fn secure() -> Result<Option<Arc<dyn Secure>>, String> {
+        let tls = redlock_tls::Tls::system().map_err(|error| error.to_string())?;
+        Ok(Some(Arc::new(tls)))
     }
 }

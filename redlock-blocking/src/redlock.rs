@@ -33,7 +33,7 @@ impl Redlock {
 
     /// A client to be configured.
     pub fn builder() -> Builder {
-        Builder { config: Config::builder(), clock: Arc::new(SystemClock) }
+        Builder { config: Config::builder(), clock: Arc::new(SystemClock), tls: None }
     }
 
     pub(crate) const fn hub(&self) -> &Hub<Sockets> {
@@ -61,6 +61,7 @@ impl Redlock {
 pub struct Builder {
     config: ConfigBuilder,
     clock: Arc<dyn Clock>,
+    tls: Option<driver::Tls>,
 }
 
 impl Builder {
@@ -70,6 +71,13 @@ impl Builder {
     /// at once a second at least while there is anything to do.
     pub fn clock(self, clock: impl Clock + 'static) -> Self {
         Self { clock: Arc::new(clock), ..self }
+    }
+
+    /// How TLS is spoken to nodes whose address says `rediss://`: with an authority of your own, for instance. Without it
+    /// what the system trusts is trusted.
+    #[cfg(feature = "tls")]
+    pub fn tls(self, tls: redlock_tls::Tls) -> Self {
+        Self { tls: Some(tls), ..self }
     }
 
     /// Connects, and waits for a quorum of nodes; the others go on in the background (R27).
@@ -94,11 +102,9 @@ impl Builder {
     /// The configuration cannot be used, or the system refuses a thread or a descriptor.
     pub fn connect_lazy(self) -> Result<Redlock, BuildError> {
         let config = self.config.build()?;
-        if let Some(node) = config.nodes().iter().find(|node| node.address().is_tls()) {
-            return Err(BuildError::TlsUnsupported { address: node.address().to_string() });
-        }
+        let tls = driver::secure::for_nodes(&config, self.tls)?;
         let system = |error: std::io::Error| BuildError::System(error.to_string());
-        let (reactor, sockets) = driver::new(&config).map_err(system)?;
+        let (reactor, sockets) = driver::new(&config, tls).map_err(system)?;
         let environment = Environment {
             clock: Box::new(self.clock),
             entropy: Box::new(SystemEntropy),

@@ -66,7 +66,9 @@
 //!
 //! # TLS
 //!
-//! `rediss://` is refused when a client is built: this crate speaks no TLS yet.
+//! `rediss://` needs the feature `tls`; without it, and without [`Builder::tls`], such an address is refused when a client
+//! is built. It trusts what the system trusts. For an authority of your own, a client certificate or another server name,
+//! give the builder a [`redlock_tls::Tls`](https://docs.rs/redlock-tls). The handshake is a part of the handshake timeout.
 //!
 //! What Redlock guarantees, and what it does not, is said in [`redlock_core`].
 #![forbid(unsafe_code)]
@@ -83,8 +85,11 @@ pub use system::SystemClock;
 pub use redlock_core::handoff::names::*;
 #[doc(inline)]
 pub use redlock_core::handoff::task::{
-    Acquire, Acquiring, BoxFuture, Events, Guard, Lost, Runtime, Socket, Transport,
+    Acquire, Acquiring, BoxFuture, Events, Guard, Lost, Runtime, Secure, Socket, Transport,
 };
+#[cfg(feature = "tls")]
+#[doc(no_inline)]
+pub use redlock_tls::{Tls, TlsBuilder, TlsError};
 
 /// A client of N nodes.
 pub type Redlock = redlock_core::handoff::task::Redlock<Tokio>;

@@ -2,6 +2,7 @@
 
 use super::Reactor;
 use super::resolve::{self, Found};
+use super::secure::{Session, Tls};
 use super::stream::Stream;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -11,7 +12,7 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use mio::event::Event;
 use mio::{Registry, Token};
-use redlock_core::handoff::dial::{DialFaults, known_addresses, share_of};
+use redlock_core::handoff::dial::{DialFaults, known_addresses, share_of, unreadable};
 use redlock_core::handoff::{Driver, Turn, Unsent};
 use redlock_core::{Address, Config, ConnectionId, DisconnectReason, Endpoint, Instant};
 use std::io::{self, ErrorKind, Read, Write};
@@ -49,6 +50,7 @@ impl Readiness {
 pub(crate) struct Sockets {
     registry: Registry,
     reactor: Arc<Reactor>,
+    tls: Option<Tls>,
     nodes: Vec<Link>,
     found: Receiver<Found>,
     finder: Sender<Found>,
@@ -81,10 +83,13 @@ struct Connection {
 #[derive(Debug)]
 enum Phase {
     /// Its name is being looked up.
-    Resolving,
+    Resolving(Secured),
     Connecting(Dial),
     Up(Pipe),
 }
+
+/// The host to which TLS is to be spoken, if it is.
+type Secured = Option<String>;
 
 /// A connection that is being made.
 #[derive(Debug)]
@@ -92,6 +97,7 @@ struct Dial {
     stream: Stream,
     /// What it is being made to.
     target: String,
+    secured: Secured,
     /// Addresses that were not tried yet.
     left: VecDeque<SocketAddr>,
     /// How long each may take.
@@ -111,11 +117,12 @@ struct Pipe {
 }
 
 impl Sockets {
-    pub(super) fn new(config: &Config, registry: Registry, reactor: Arc<Reactor>) -> Self {
+    pub(super) fn new(config: &Config, tls: Option<Tls>, registry: Registry, reactor: Arc<Reactor>) -> Self {
         let (finder, found) = mpsc::channel();
         Self {
             registry,
             reactor,
+            tls,
             nodes: config.nodes().iter().map(|_| Link::default()).collect(),
             found,
             finder,
@@ -166,28 +173,41 @@ impl Sockets {
     fn dial_first(
         &self,
         id: ConnectionId,
+        secured: Secured,
         addresses: Vec<SocketAddr>,
         now: Instant,
     ) -> Result<Dial, DisconnectReason> {
         let each = share_of(self.handshake_timeout, addresses.len());
-        self.dial(id, addresses.into(), each, DialFaults::default(), now)
+        self.dial(id, secured, addresses.into(), each, DialFaults::default(), now)
     }
 
     /// Tries the addresses, one after the other, until one does not fail at once.
     fn dial(
         &self,
         id: ConnectionId,
+        secured: Secured,
         mut left: VecDeque<SocketAddr>,
         each: Duration,
         mut faults: DialFaults,
         now: Instant,
     ) -> Result<Dial, DisconnectReason> {
         while let Some(address) = left.pop_front() {
-            match Stream::tcp(address, &self.registry, Token(id.node.index())) {
+            let stream = self
+                .session(secured.as_deref())
+                .and_then(|session| Stream::tcp(address, session, &self.registry, Token(id.node.index())));
+            match stream {
                 Ok(stream) => {
                     // The last has what is left: the engine ends that.
                     let until = if left.is_empty() { Instant::MAX } else { now.saturating_add(each) };
-                    return Ok(Dial { stream, target: address.to_string(), left, each, until, faults });
+                    return Ok(Dial {
+                        stream,
+                        target: address.to_string(),
+                        secured,
+                        left,
+                        each,
+                        until,
+                        faults,
+                    });
                 }
                 Err(error) => faults.add(&address.to_string(), &error),
             }
@@ -195,12 +215,19 @@ impl Sockets {
         Err(faults.reason())
     }
 
+    /// TLS, where it is wanted. Never is it left out.
+    fn session(&self, secured: Option<&str>) -> io::Result<Option<Session>> {
+        let Some(host) = secured else { return Ok(None) };
+        let tls = self.tls.as_ref().ok_or_else(|| io::Error::other("TLS: nothing speaks it here"))?;
+        tls.session(host).map(Some)
+    }
+
     /// When the next address of some connection is to be tried.
     fn next_dial(&self) -> Option<Instant> {
         let connections = self.nodes.iter().filter_map(|link| link.connection.as_ref());
         let dials = connections.filter_map(|connection| match &connection.phase {
             Phase::Connecting(dial) => Some(dial.until),
-            Phase::Resolving | Phase::Up(_) => None,
+            Phase::Resolving(_) | Phase::Up(_) => None,
         });
         dials.min()
     }
@@ -223,6 +250,7 @@ impl Driver for Sockets {
                         Phase::Connecting(Dial {
                             stream,
                             target,
+                            secured: None,
                             left,
                             each: Duration::MAX,
                             until: Instant::MAX,
@@ -236,7 +264,9 @@ impl Driver for Sockets {
                 }
             }
             Endpoint::Tcp { host, port } => match known_addresses(host, *port) {
-                Some(addresses) => Phase::Connecting(self.dial_first(id, addresses, now)?),
+                Some(addresses) => {
+                    Phase::Connecting(self.dial_first(id, secured(address, host), addresses, now)?)
+                }
                 None => {
                     let Some(link) = self.nodes.get_mut(node) else { return Ok(()) };
                     if !link.is_resolving {
@@ -245,7 +275,7 @@ impl Driver for Sockets {
                             .map_err(|error| DisconnectReason::Unresolvable(format!("{host}: {error}")))?;
                         link.is_resolving = true;
                     }
-                    Phase::Resolving
+                    Phase::Resolving(secured(address, host))
                 }
             },
         };
@@ -320,9 +350,15 @@ impl Driver for Sockets {
     }
 }
 
+fn secured(address: &Address, host: &str) -> Secured {
+    address.is_tls().then(|| host.to_owned())
+}
+
 impl Pipe {
     /// Writes what can be written.
     fn write(&mut self) {
+        // What TLS has taken.
+        let _is_sent = self.stream.flush();
         while !self.unsent.is_empty() {
             let all = self.unsent.bytes();
             let total = all.len();
@@ -331,7 +367,7 @@ impl Pipe {
                 Ok(written) => {
                     self.unsent.advance(written);
                     // What did not fit will not fit now.
-                    if written < total && SHORT_MEANS_DONE {
+                    if written < total && SHORT_MEANS_DONE && !self.stream.is_tls() {
                         return;
                     }
                 }
@@ -354,14 +390,14 @@ pub(super) fn on_ready(turn: &mut Turn<'_, Sockets>, node: usize, ready: Readine
     match connection.map(|connection| &mut connection.phase) {
         Some(Phase::Connecting(_)) => on_dialled(turn, node),
         Some(Phase::Up(pipe)) => {
-            if ready.write && !pipe.unsent.is_empty() {
+            if ready.write && (!pipe.unsent.is_empty() || pipe.stream.is_tls()) {
                 pipe.write();
             }
             if ready.read || pipe.is_broken {
                 read(turn, node, ready.end, buffer);
             }
         }
-        Some(Phase::Resolving) | None => {}
+        Some(Phase::Resolving(_)) | None => {}
     }
 }
 
@@ -390,22 +426,28 @@ fn on_resolved(
     let Some(link) = turn.driver.nodes.get_mut(node) else { return };
     link.is_resolving = false;
     let Some(connection) = &link.connection else { return };
-    let (id, Phase::Resolving) = (connection.id, &connection.phase) else { return };
-    let dial = addresses.and_then(|addresses| turn.driver.dial_first(id, addresses, now));
+    let (id, Phase::Resolving(secured)) = (connection.id, &connection.phase) else { return };
+    let secured = secured.clone();
+    let dial = addresses.and_then(|addresses| turn.driver.dial_first(id, secured, addresses, now));
     keep_or_report(turn, id, dial);
 }
 
 fn on_dialled(turn: &mut Turn<'_, Sockets>, node: usize) {
     let now = turn.now();
     let Some(link) = turn.driver.nodes.get_mut(node) else { return };
-    let Some(Connection { id, phase: Phase::Connecting(dial) }) = &link.connection else { return };
+    let Some(Connection { id, phase: Phase::Connecting(dial) }) = &mut link.connection else { return };
     let id = *id;
     match dial.stream.finish_connect() {
         Ok(false) => {}
         Ok(true) => {
             if let Some(Connection { phase: Phase::Connecting(dial), .. }) = link.connection.take() {
                 let pipe = Pipe { stream: dial.stream, unsent: Unsent::default(), is_broken: false };
+                let is_tls = pipe.stream.is_tls();
                 link.connection = Some(Connection { id, phase: Phase::Up(pipe) });
+                if is_tls {
+                    // What came with the end of the handshake is told by no event.
+                    turn.driver.suspect(node);
+                }
                 turn.client.handle_connected(id, now);
             }
         }
@@ -427,10 +469,14 @@ fn on_dial_due(turn: &mut Turn<'_, Sockets>, node: usize, now: Instant) {
 fn dial_next(turn: &mut Turn<'_, Sockets>, id: ConnectionId, error: &io::Error, now: Instant) {
     let Some(link) = turn.driver.nodes.get_mut(id.node.index()) else { return };
     let Some(Connection { phase: Phase::Connecting(dial), .. }) = link.connection.take() else { return };
-    let Dial { stream, target, left, each, mut faults, .. } = dial;
+    let Dial { stream, target, secured, left, each, mut faults, .. } = dial;
+    if stream.is_connected() {
+        faults.add_tls(&target, error);
+    } else {
+        faults.add(&target, error);
+    }
     drop(stream);
-    faults.add(&target, error);
-    let dial = turn.driver.dial(id, left, each, faults, now);
+    let dial = turn.driver.dial(id, secured, left, each, faults, now);
     keep_or_report(turn, id, dial);
 }
 
@@ -454,7 +500,8 @@ fn read(turn: &mut Turn<'_, Sockets>, node: usize, to_the_end: bool, buffer: &mu
         let reason = match pipe.stream.read(buffer) {
             Ok(0) => DisconnectReason::Closed,
             Ok(length) => {
-                let is_empty = SHORT_MEANS_DONE && length < buffer.len() && !to_the_end && !pipe.is_broken;
+                let is_short = SHORT_MEANS_DONE && length < buffer.len() && !pipe.stream.is_tls();
+                let is_empty = is_short && !to_the_end && !pipe.is_broken;
                 turn.client.handle_input(id, buffer.get(..length).unwrap_or_default(), turn.now());
                 if is_empty {
                     return;
@@ -465,7 +512,7 @@ fn read(turn: &mut Turn<'_, Sockets>, node: usize, to_the_end: bool, buffer: &mu
             Err(error) if error.kind() == ErrorKind::WouldBlock && !pipe.is_broken => return,
             // Nothing is left to be read from a connection that cannot be written to.
             Err(error) if error.kind() == ErrorKind::WouldBlock => DisconnectReason::Closed,
-            Err(error) => DisconnectReason::Io(error.to_string()),
+            Err(error) => unreadable(&error),
         };
         link.connection = None;
         turn.client.handle_disconnected(id, reason, turn.now());

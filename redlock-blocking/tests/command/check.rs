@@ -259,7 +259,7 @@ fn what_makes_no_sense_is_64() {
         "check --node redis://127.0.0.1:1 --node redis://127.0.0.1:1",
         "check --node redis://127.0.0.1:1 --timeout 0",
         "check --node redis://127.0.0.1:1 --sampling 2h",
-        "check --node rediss://127.0.0.1:1",
+        "check --node redis://127.0.0.1:1 --cacert ca.pem",
     ] {
         let outcome = outcome(redlock(line));
         assert_eq!(outcome.code, Some(64), "{line}: {outcome:?}");

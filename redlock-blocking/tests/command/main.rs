@@ -27,8 +27,11 @@ mod demo;
 mod loss;
 mod nodes;
 mod run;
+#[path = "../tls/cases/server.rs"]
+mod server;
 mod status;
 mod support;
+mod tls;
 mod unlock;
 
 // What `cluster` takes from whoever includes it.

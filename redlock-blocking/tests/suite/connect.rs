@@ -220,8 +220,6 @@ pub fn b35_what_is_no_redis_is_told(_: &Make<'_>) {
     let error = refused(builder.connect().unwrap_err());
     assert!(error.to_string().contains("closed the connection before"), "{error}");
     assert!(matches!(Redlock::connect(Vec::<String>::new()), Err(BuildError::Config(ConfigError::NoNodes))));
-    let error = Redlock::connect(["rediss://localhost"]).unwrap_err();
-    assert!(matches!(error, BuildError::TlsUnsupported { .. }), "{error}");
     let error = Redlock::connect(["redis://host:99999"]).unwrap_err();
     assert!(error.to_string().contains("port"), "{error}");
 }

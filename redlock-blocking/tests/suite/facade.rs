@@ -128,6 +128,7 @@ impl<R: Adapter> Builder<R> {
 
     builder_methods! {
         node(node: impl Into<Node>);
+        tls(tls: impl task::Secure + 'static);
         client_name(name: &str);
         key_prefix(prefix: &str);
         node_timeout(timeout: Duration);

@@ -3,7 +3,7 @@
 
 use crate::event::DisconnectReason;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -51,6 +51,8 @@ pub struct DialFaults {
     text: String,
     /// One was not refused: silent, unreachable.
     is_mixed: bool,
+    /// With one, no TLS could be spoken.
+    is_tls: bool,
 }
 
 impl DialFaults {
@@ -63,11 +65,29 @@ impl DialFaults {
         self.is_mixed |= !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound);
     }
 
+    /// One more, which was connected, but not to speak TLS.
+    pub fn add_tls(&mut self, target: &str, error: &io::Error) {
+        self.add(target, error);
+        self.is_mixed = true;
+        self.is_tls = true;
+    }
+
     /// All of them, for the engine. Only where each address was refused it is final (R27).
     #[must_use]
     pub fn reason(self) -> DisconnectReason {
-        if self.is_mixed { DisconnectReason::Io(self.text) } else { DisconnectReason::Refused(self.text) }
+        match (self.is_tls, self.is_mixed) {
+            (true, _) => DisconnectReason::Tls(self.text),
+            (false, true) => DisconnectReason::Io(self.text),
+            (false, false) => DisconnectReason::Refused(self.text),
+        }
     }
+}
+
+/// Why a connection cannot be read from, for the engine. Invalid data is not the system's word, but that of TLS.
+#[must_use]
+pub fn unreadable(error: &io::Error) -> DisconnectReason {
+    let is_tls = error.kind() == io::ErrorKind::InvalidData;
+    (if is_tls { DisconnectReason::Tls } else { DisconnectReason::Io })(error.to_string())
 }
 
 #[cfg(test)]
@@ -95,6 +115,14 @@ mod tests {
         faults.add("a", &ErrorKind::ConnectionRefused.into());
         faults.add("b", &ErrorKind::TimedOut.into());
         assert_eq!(faults.reason(), DisconnectReason::Io("a: connection refused; b: timed out".into()));
+    }
+
+    #[test]
+    fn a_handshake_that_fails_is_told_as_tls() {
+        let mut faults = DialFaults::default();
+        faults.add("a", &ErrorKind::ConnectionRefused.into());
+        faults.add_tls("b", &io::Error::other("unknown issuer"));
+        assert_eq!(faults.reason(), DisconnectReason::Tls("a: connection refused; b: unknown issuer".into()));
     }
 
     #[test]

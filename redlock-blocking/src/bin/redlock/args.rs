@@ -9,6 +9,7 @@ use redlock_core::sim::Dialect;
 
 use crate::exit::{self, Exit};
 use crate::inspect::args::{CheckArgs, NodeOptions, StatusArgs, UnlockArgs};
+use crate::secure::TlsOptions;
 use crate::{durations, out};
 
 /// Distributed locks over independent Redis or Valkey nodes, from the shell
@@ -67,6 +68,8 @@ pub(crate) struct RunArgs {
     /// commas; that is the better place for passwords, which others can see in a command line.
     #[arg(long = "node", value_name = "URL")]
     pub(crate) nodes: Vec<String>,
+    #[command(flatten)]
+    pub(crate) tls: TlsOptions,
     /// How long the lock outlives this process at most, should it die [default: 10s, or what --max-hold
     /// or --restart-guard allow]
     #[arg(long, value_name = "D", value_parser = durations::parse)]

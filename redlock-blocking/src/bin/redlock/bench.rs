@@ -55,6 +55,10 @@ pub(crate) fn run(args: &BenchArgs) -> Exit {
         Ok(config) => config,
         Err(message) => return fail(exit::USAGE, message),
     };
+    let tls = match inspect::tls(&args.nodes, &config) {
+        Ok(tls) => tls,
+        Err(message) => return fail(exit::USAGE, message),
+    };
     let mut builder = Redlock::builder()
         .nodes(inspect::addresses(&config))
         .key_prefix(config.key_prefix())
@@ -63,6 +67,9 @@ pub(crate) fn run(args: &BenchArgs) -> Exit {
         // Each cycle is another resource: its fence's counter need not stay.
         .fence_retention(Duration::from_secs(1))
         .client_name("redlock-bench");
+    if let Some(tls) = tls {
+        builder = builder.tls(tls);
+    }
     if let Some(timeout) = args.node_timeout {
         builder = builder.node_timeout(timeout);
     }

@@ -17,6 +17,7 @@ mod ladder;
 mod nodes;
 mod out;
 mod run;
+mod secure;
 mod shell;
 mod signals;
 mod terminal;

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 
 use redlock_blocking::{
-    AcquireError, AcquireErrorKind, Address, BuildError, Guard, Instant, Redlock, RoundLoss, parse_list,
+    AcquireError, AcquireErrorKind, Address, BuildError, Guard, Instant, Redlock, RoundLoss, Tls, parse_list,
 };
 use redlock_core::Config;
 use signal_hook::consts::signal::SIGTSTP;
@@ -54,6 +54,7 @@ pub(crate) struct Failure {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) nodes: Vec<Address>,
+    pub(crate) tls: Option<Tls>,
     pub(crate) ttl: Duration,
     pub(crate) args: RunArgs,
 }
@@ -66,6 +67,7 @@ impl Plan {
 
     fn new(args: RunArgs) -> Result<Self, String> {
         let nodes = if args.nodes.is_empty() { nodes_from_environment()? } else { nodes_from(&args.nodes)? };
+        let tls = args.tls.for_nodes(&nodes)?;
         let most = |limit: Option<Duration>| limit.unwrap_or(Duration::MAX);
         let usual = || Config::DEFAULT_TTL.min(most(args.max_hold)).min(most(args.restart_guard));
         let ttl = args.ttl.unwrap_or_else(usual);
@@ -77,12 +79,15 @@ impl Plan {
         if args.resource.is_empty() {
             return Err("RESOURCE is empty; name what is to be locked".to_owned());
         }
-        Ok(Self { nodes, ttl, args })
+        Ok(Self { nodes, tls, ttl, args })
     }
 
     fn connect(&self) -> Result<Redlock, BuildError> {
         let wait = self.args.wait.clamp(LEAST_CONNECT, MOST_CONNECT);
         let mut builder = Redlock::builder().nodes(&self.nodes).default_ttl(self.ttl).connect_timeout(wait);
+        if let Some(tls) = &self.tls {
+            builder = builder.tls(tls.clone());
+        }
         if let Some(name) = &self.args.client_name {
             builder = builder.client_name(name.clone());
         }

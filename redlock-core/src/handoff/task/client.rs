@@ -1,7 +1,7 @@
 //! The client, and how one is made.
 
 use super::drive::Drive;
-use super::{Acquire, BoxFuture, Connections, Events, Runtime, Transport};
+use super::{Acquire, BoxFuture, Connections, Events, Runtime, Secure, Transport};
 use crate::config::{Config, ConfigBuilder, Node};
 use crate::handoff::{BuildError, CallbackThread, Clock, Environment, Hub};
 use alloc::boxed::Box;
@@ -40,7 +40,7 @@ impl<R: Runtime> Redlock<R> {
     /// A client to be configured.
     pub fn builder() -> Builder<R> {
         let (config, clock, transport) = (Config::builder(), R::clock(), R::transport());
-        Builder { config, clock, transport, spawn: Arc::new(R::spawn), runtime: PhantomData }
+        Builder { config, clock, transport, secure: None, spawn: Arc::new(R::spawn), runtime: PhantomData }
     }
 
     pub(super) const fn hub(&self) -> &Hub<Connections> {
@@ -81,6 +81,7 @@ pub struct Builder<R> {
     config: ConfigBuilder,
     clock: Arc<dyn Clock>,
     transport: Arc<dyn Transport>,
+    secure: Option<Arc<dyn Secure>>,
     spawn: Arc<Spawn>,
     runtime: PhantomData<fn() -> R>,
 }
@@ -97,6 +98,12 @@ impl<R: Runtime> Builder<R> {
     /// Other connections than the runtime's sockets: what a test puts in their place.
     pub fn transport(self, transport: impl Transport + 'static) -> Self {
         Self { transport: Arc::new(transport), ..self }
+    }
+
+    /// How TLS is spoken to nodes whose address says `rediss://`, for instance a `redlock_tls::Tls` with a CA of your own.
+    /// Without it, the crate's feature `tls` trusts what the system trusts.
+    pub fn tls(self, tls: impl Secure + 'static) -> Self {
+        Self { secure: Some(Arc::new(tls)), ..self }
     }
 
     /// Where the client's driver runs, if not where the runtime's own spawn puts it: a future that has to be polled until
@@ -134,10 +141,16 @@ impl<R: Runtime> Builder<R> {
     /// The configuration cannot be used, or there is no runtime here.
     pub fn connect_lazy(self) -> Result<Redlock<R>, BuildError> {
         let config = self.config.build()?;
+        let mut secure = self.secure;
         if let Some(node) = config.nodes().iter().find(|node| node.address().is_tls()) {
-            return Err(BuildError::TlsUnsupported { address: node.address().to_string() });
+            if secure.is_none() {
+                secure = R::secure().map_err(BuildError::System)?;
+            }
+            if secure.is_none() {
+                return Err(BuildError::TlsUnsupported { address: node.address().to_string() });
+            }
         }
-        let connections = Connections::new(&config, self.transport, R::sleep);
+        let connections = Connections::new(&config, self.transport, secure, R::sleep);
         let bell = Arc::clone(connections.bell());
         let callbacks = Box::new(CallbackThread::default());
         let environment = Environment { clock: Box::new(self.clock), entropy: R::entropy(), callbacks };

@@ -1,11 +1,11 @@
 //! The connections, as the engine sees them: told to connect, write and close, on whichever thread made it want that.
 
 use super::signal::{Bell, Signal};
-use super::{BoxFuture, Socket, Transport};
+use super::{BoxFuture, Secure, Socket, Transport};
 use crate::address::{Address, Endpoint};
 use crate::config::Config;
 use crate::event::DisconnectReason;
-use crate::handoff::dial::{DialFaults, known_addresses, looked_up, share_of};
+use crate::handoff::dial::{DialFaults, known_addresses, looked_up, share_of, unreadable};
 use crate::handoff::{Driver, Turn, Unsent};
 use crate::ids::ConnectionId;
 use crate::time::Instant;
@@ -32,6 +32,7 @@ type Dialled = Result<Box<dyn Socket>, DisconnectReason>;
 /// All connections of a client.
 pub struct Connections {
     transport: Arc<dyn Transport>,
+    secure: Option<Arc<dyn Secure>>,
     sleep: Sleep,
     bell: Arc<Bell>,
     links: Vec<Link>,
@@ -62,7 +63,7 @@ struct Link {
 
 enum Phase {
     /// Its name is being looked up.
-    Resolving,
+    Resolving(Arc<Address>),
     Dialling(BoxFuture<Dialled>),
     Up(Pipe),
 }
@@ -76,7 +77,12 @@ struct Pipe {
 }
 
 impl Connections {
-    pub(super) fn new(config: &Config, transport: Arc<dyn Transport>, sleep: Sleep) -> Self {
+    pub(super) fn new(
+        config: &Config,
+        transport: Arc<dyn Transport>,
+        secure: Option<Arc<dyn Secure>>,
+        sleep: Sleep,
+    ) -> Self {
         let bell = Arc::new(Bell::default());
         let link = |_| {
             let signal = Arc::new(Signal::new(Arc::clone(&bell)));
@@ -86,6 +92,7 @@ impl Connections {
         let handshake_timeout = config.handshake_timeout();
         Self {
             transport,
+            secure,
             sleep,
             bell,
             links,
@@ -151,14 +158,21 @@ impl Connections {
     }
 
     /// Tries the addresses, one after the other.
-    fn dial(&self, addresses: Vec<SocketAddr>) -> BoxFuture<Dialled> {
+    fn dial(&self, address: &Address, addresses: Vec<SocketAddr>) -> BoxFuture<Dialled> {
         let each = share_of(self.handshake_timeout, addresses.len());
-        Box::pin(dial(Arc::clone(&self.transport), addresses, each, self.sleep))
+        let tls = match (address.endpoint(), &self.secure) {
+            (Endpoint::Tcp { host, .. }, Some(secure)) if address.is_tls() => {
+                Some((host.clone(), Arc::clone(secure)))
+            }
+            _ => None,
+        };
+        Box::pin(dial(Arc::clone(&self.transport), tls, addresses, each, self.sleep))
     }
 }
 
 async fn dial(
     transport: Arc<dyn Transport>,
+    tls: Option<(String, Arc<dyn Secure>)>,
     addresses: Vec<SocketAddr>,
     each: Duration,
     sleep: Sleep,
@@ -166,25 +180,29 @@ async fn dial(
     let mut faults = DialFaults::default();
     let mut addresses = addresses.into_iter().peekable();
     while let Some(address) = addresses.next() {
-        let connecting = transport.connect(address);
-        let connected = match addresses.peek() {
-            Some(_) => within(connecting, sleep(each)).await,
-            // The last has what is left: the engine ends that.
-            None => connecting.await,
+        // The last has what is left: the engine ends that.
+        let mut time = addresses.peek().map(|_| sleep(each));
+        let socket = match within(transport.connect(address), &mut time).await {
+            Ok(socket) => socket,
+            Err(error) => {
+                faults.add(&address.to_string(), &error);
+                continue;
+            }
         };
-        match connected {
+        let Some((host, secure)) = &tls else { return Ok(socket) };
+        match within(secure.secure(host.clone(), socket), &mut time).await {
             Ok(socket) => return Ok(socket),
-            Err(error) => faults.add(&address.to_string(), &error),
+            Err(error) => faults.add_tls(&address.to_string(), &error),
         }
     }
     Err(faults.reason())
 }
 
-async fn within<T>(work: BoxFuture<io::Result<T>>, time: BoxFuture<()>) -> io::Result<T> {
-    let (mut work, mut time) = (work, time);
-    core::future::poll_fn(|cx| match work.as_mut().poll(cx) {
-        Poll::Ready(result) => Poll::Ready(result),
-        Poll::Pending => time.as_mut().poll(cx).map(|()| Err(ErrorKind::TimedOut.into())),
+async fn within<T>(mut work: BoxFuture<io::Result<T>>, time: &mut Option<BoxFuture<()>>) -> io::Result<T> {
+    core::future::poll_fn(|cx| match (work.as_mut().poll(cx), time.as_mut()) {
+        (Poll::Ready(result), _) => Poll::Ready(result),
+        (Poll::Pending, Some(time)) => time.as_mut().poll(cx).map(|()| Err(ErrorKind::TimedOut.into())),
+        (Poll::Pending, None) => Poll::Pending,
     })
     .await
 }
@@ -204,6 +222,10 @@ impl Driver for Connections {
         address: &Arc<Address>,
         _now: Instant,
     ) -> Result<(), DisconnectReason> {
+        if address.is_tls() && self.secure.is_none() {
+            // Never in the clear. No client is made like that.
+            return Err(DisconnectReason::Tls("nothing speaks it here".into()));
+        }
         let node = id.node.index();
         let phase = match address.endpoint() {
             Endpoint::Unix { path } => {
@@ -211,13 +233,13 @@ impl Driver for Connections {
                 Phase::Dialling(Box::pin(dial_unix(connecting, path.clone())))
             }
             Endpoint::Tcp { host, port } => match known_addresses(host, *port) {
-                Some(addresses) => Phase::Dialling(self.dial(addresses)),
+                Some(addresses) => Phase::Dialling(self.dial(address, addresses)),
                 None => {
                     let Some(link) = self.links.get_mut(node) else { return Ok(()) };
                     if link.lookup.is_none() {
                         link.lookup = Some((host.clone(), self.transport.resolve(host.clone(), *port)));
                     }
-                    Phase::Resolving
+                    Phase::Resolving(Arc::clone(address))
                 }
             },
         };
@@ -314,7 +336,7 @@ impl Pipe {
 pub(super) fn on_signal(turn: &mut Turn<'_, Connections>, node: usize, buffer: &mut [u8]) {
     let Some(link) = turn.driver.links.get_mut(node).filter(|link| link.signal.take()) else { return };
     // What was found while no connection wanted it is there for the next one.
-    if let Some((_, Phase::Resolving)) = &link.connection
+    if let Some((_, Phase::Resolving(_))) = &link.connection
         && let Some((host, lookup)) = &mut link.lookup
         && let Poll::Ready(found) = lookup.as_mut().poll(&mut Context::from_waker(&link.waker))
     {
@@ -331,10 +353,10 @@ fn on_resolved(
     node: usize,
     found: Result<Vec<SocketAddr>, DisconnectReason>,
 ) {
-    let dial = found.map(|addresses| turn.driver.dial(addresses));
+    let Some(link) = turn.driver.links.get(node) else { return };
+    let Some((id, Phase::Resolving(address))) = &link.connection else { return };
+    let (id, dial) = (*id, found.map(|addresses| turn.driver.dial(address, addresses)));
     let Some(link) = turn.driver.links.get_mut(node) else { return };
-    let Some((id, Phase::Resolving)) = &link.connection else { return };
-    let id = *id;
     match dial {
         Ok(dial) => link.connection = Some((id, Phase::Dialling(dial))),
         Err(reason) => {
@@ -377,7 +399,7 @@ fn read_and_write(turn: &mut Turn<'_, Connections>, node: usize, buffer: &mut [u
                 continue;
             }
             Poll::Ready(Err(error)) if error.kind() == ErrorKind::Interrupted => continue,
-            Poll::Ready(Err(error)) => DisconnectReason::Io(error.to_string()),
+            Poll::Ready(Err(error)) => unreadable(&error),
         };
         link.connection = None;
         turn.client.handle_disconnected(id, reason, turn.now());

@@ -58,6 +58,22 @@ pub trait Runtime: Copy + fmt::Debug + Send + Sync + 'static {
 
     /// What makes connections, where a user brings nothing else.
     fn transport() -> Arc<dyn Transport>;
+
+    /// What speaks TLS for `rediss://`, where a user brings nothing else: none, if the crate was built without it.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be had here, in words for the user.
+    fn secure() -> Result<Option<Arc<dyn Secure>>, String> {
+        Ok(None)
+    }
+}
+
+/// Puts TLS between a client and its sockets.
+pub trait Secure: Send + Sync {
+    /// Speaks TLS over a connection that stands, to the host of that name in the node's address; ready once the handshake
+    /// is done. It must not block. Its time is part of the handshake timeout.
+    fn secure(&self, host: String, socket: Box<dyn Socket>) -> BoxFuture<io::Result<Box<dyn Socket>>>;
 }
 
 /// Makes connections: the runtime's sockets, or what a test puts in their place.

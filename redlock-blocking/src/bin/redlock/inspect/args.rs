@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use crate::durations;
+use crate::secure::TlsOptions;
 
 /// Which nodes, and how patient to be with them.
 #[derive(Args, Clone, Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct NodeOptions {
     /// Without --node they are read from REDLOCK_NODES, separated by commas.
     #[arg(long = "node", value_name = "URL")]
     pub(crate) nodes: Vec<String>,
+    #[command(flatten)]
+    pub(crate) tls: TlsOptions,
     /// How long a node may take to be connected, and then for any answer
     #[arg(long, value_name = "D", default_value = "2s", value_parser = durations::parse)]
     pub(crate) timeout: Duration,

@@ -10,7 +10,7 @@ use redlock_core::inspect::{
 
 use super::args::CheckArgs;
 use super::table::Table;
-use super::{addresses, config, json, sockets, span};
+use super::{addresses, config, json, sockets, span, tls};
 use crate::exit::{self, Exit};
 use crate::out;
 
@@ -40,7 +40,8 @@ fn check(args: &CheckArgs, config: &Config) -> Result<bool, String> {
         let name = format!("redlock-check:{:032x}:{node}", u128::from_be_bytes(random));
         Task::check([config.key_prefix(), name.as_bytes()].concat(), args.sampling)
     };
-    let reports = sockets::ask_all(&addresses(config), task, args.node.timeout, args.sampling);
+    let tls = tls(&args.node, config)?;
+    let reports = sockets::ask_all(&addresses(config), tls.as_ref(), task, args.node.timeout, args.sampling);
     let expected = Expectations::default()
         .node_timeout(args.node_timeout.unwrap_or_else(|| config.node_timeout_for(args.ttl)))
         .restart_guard(args.restart_guard);

@@ -12,7 +12,7 @@ use core::time::Duration;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
-use redlock_blocking::{Address, BuildError};
+use redlock_blocking::{Address, Tls};
 use redlock_core::Config;
 
 use self::args::NodeOptions;
@@ -22,9 +22,6 @@ use crate::run::{nodes_from, nodes_from_environment};
 pub(crate) fn config(options: &NodeOptions) -> Result<Config, String> {
     let nodes =
         if options.nodes.is_empty() { nodes_from_environment()? } else { nodes_from(&options.nodes)? };
-    if let Some(node) = nodes.iter().find(|node| node.is_tls()) {
-        return Err(BuildError::TlsUnsupported { address: node.to_string() }.to_string());
-    }
     if options.timeout.is_zero() {
         return Err("--timeout is 0; no node answers in no time".to_owned());
     }
@@ -37,6 +34,11 @@ pub(crate) fn config(options: &NodeOptions) -> Result<Config, String> {
 
 pub(crate) fn addresses(config: &Config) -> Vec<Address> {
     config.nodes().iter().map(|node| node.address().as_ref().clone()).collect()
+}
+
+/// How TLS is spoken to them, where it is.
+pub(crate) fn tls(options: &NodeOptions, config: &Config) -> Result<Option<Tls>, String> {
+    options.tls.for_nodes(&addresses(config))
 }
 
 /// The key of what was named.

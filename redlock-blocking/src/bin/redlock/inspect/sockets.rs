@@ -8,10 +8,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::thread;
 
-use redlock_blocking::{Address, Endpoint};
-use redlock_core::handoff::dial::{DialFaults, known_addresses, looked_up, share_of};
+use redlock_blocking::{Address, Endpoint, Tls};
+use redlock_core::handoff::dial::{DialFaults, known_addresses, looked_up, share_of, unreadable};
 use redlock_core::inspect::{NodeReport, Probe, Task};
 use redlock_core::{DisconnectReason, NodeFault};
+use redlock_tls::Session;
 
 use crate::clock;
 
@@ -24,6 +25,7 @@ const LEAST_WAIT: Duration = Duration::from_millis(1);
 /// and a few times `patience` at most.
 pub(super) fn ask_all(
     nodes: &[Address],
+    tls: Option<&Tls>,
     task: impl Fn(usize) -> Task,
     patience: Duration,
     sampling: Duration,
@@ -32,8 +34,9 @@ pub(super) fn ask_all(
     let mut reports: Vec<Option<NodeReport>> = nodes.iter().map(|_| None).collect();
     for (index, (address, slot)) in nodes.iter().zip(&mut reports).enumerate() {
         let (address, task, sender) = (address.clone(), task(index), sender.clone());
+        let tls = tls.filter(|_| address.is_tls()).cloned();
         let unasked = address.clone();
-        let ask = move || drop(sender.send((index, converse(address, task, patience))));
+        let ask = move || drop(sender.send((index, converse(address, tls, task, patience))));
         if let Err(error) = thread::Builder::new().name(format!("redlock-node-{index}")).spawn(ask) {
             *slot = Some(NodeReport::unreachable(unasked, NodeFault::Io(error.to_string())));
         }
@@ -51,9 +54,9 @@ pub(super) fn ask_all(
     reports.into_iter().zip(nodes).map(|(report, node)| report.unwrap_or_else(|| missing(node))).collect()
 }
 
-fn converse(address: Address, task: Task, patience: Duration) -> NodeReport {
+fn converse(address: Address, tls: Option<Tls>, task: Task, patience: Duration) -> NodeReport {
     let mut probe = Probe::new(address.clone(), task, patience, clock::now());
-    match connect(&address, patience) {
+    match connect(&address, tls.as_ref(), patience) {
         Ok(mut socket) => talk(&mut probe, &mut *socket),
         Err(reason) => probe.handle_disconnected(reason, clock::now()),
     }
@@ -77,7 +80,7 @@ fn talk(probe: &mut Probe, socket: &mut dyn Socket) {
             Ok(length) => probe.handle_input(buffer.get(..length).unwrap_or_default(), now),
             Err(error) if is_in_vain(&error) => probe.handle_timeout(now),
             Err(error) if is_cut(&error) => probe.handle_disconnected(DisconnectReason::Closed, now),
-            Err(error) => probe.handle_disconnected(DisconnectReason::Io(error.to_string()), now),
+            Err(error) => probe.handle_disconnected(unreadable(&error), now),
         }
     }
 }
@@ -99,16 +102,30 @@ fn send(probe: &mut Probe, socket: &mut dyn Socket) -> io::Result<()> {
     Ok(())
 }
 
-fn connect(address: &Address, patience: Duration) -> Result<Box<dyn Socket>, DisconnectReason> {
+fn connect(
+    address: &Address,
+    tls: Option<&Tls>,
+    patience: Duration,
+) -> Result<Box<dyn Socket>, DisconnectReason> {
     let mut faults = DialFaults::default();
     match address.endpoint() {
         Endpoint::Tcp { host, port } => {
             let targets = resolve(host, *port)?;
             let share = share_of(patience, targets.len()).max(LEAST_WAIT);
             for target in targets {
-                match dial(target, share, patience) {
+                let stream = match dial(target, share, patience) {
+                    Ok(stream) => stream,
+                    Err(error) => {
+                        faults.add(&target.to_string(), &error);
+                        continue;
+                    }
+                };
+                if !address.is_tls() {
+                    return Ok(Box::new(stream));
+                }
+                match secure(tls, host, stream, share) {
                     Ok(stream) => return Ok(Box::new(stream)),
-                    Err(error) => faults.add(&target.to_string(), &error),
+                    Err(error) => faults.add_tls(&target.to_string(), &error),
                 }
             }
         }
@@ -134,6 +151,18 @@ fn dial(target: SocketAddr, share: Duration, patience: Duration) -> io::Result<T
     Ok(stream)
 }
 
+/// Never in the clear where TLS is wanted.
+fn secure(tls: Option<&Tls>, host: &str, mut stream: TcpStream, share: Duration) -> io::Result<Secured> {
+    let tls = tls.ok_or_else(|| io::Error::other("nothing speaks it here"))?;
+    stream.set_read_timeout(Some(share))?;
+    let mut session = tls.session(host)?;
+    if let Err(error) = session.handshake(&mut stream) {
+        // What a blocking socket says when its time is up.
+        return Err(if is_in_vain(&error) { ErrorKind::TimedOut.into() } else { error });
+    }
+    Ok(Secured { session, stream })
+}
+
 fn dial_unix(path: &str, patience: Duration) -> io::Result<UnixStream> {
     let stream = UnixStream::connect(path)?;
     stream.set_write_timeout(Some(patience.max(LEAST_WAIT)))?;
@@ -149,6 +178,40 @@ trait Socket: Read + Write {
 impl Socket for TcpStream {
     fn set_wait(&self, wait: Duration) -> io::Result<()> {
         self.set_read_timeout(Some(wait))
+    }
+}
+
+/// TLS over a blocking socket.
+struct Secured {
+    session: Session,
+    stream: TcpStream,
+}
+
+impl Socket for Secured {
+    fn set_wait(&self, wait: Duration) -> io::Result<()> {
+        self.stream.set_read_timeout(Some(wait))
+    }
+}
+
+impl Read for Secured {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.session.read(&mut self.stream, buffer)
+    }
+}
+
+impl Write for Secured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.session.write(&mut self.stream, bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.session.flush(&mut self.stream) { Ok(()) } else { Err(ErrorKind::WouldBlock.into()) }
+    }
+}
+
+impl Drop for Secured {
+    fn drop(&mut self) {
+        self.session.close(&mut self.stream);
     }
 }
 

@@ -7,7 +7,7 @@ use redlock_core::inspect::{HeldKey, Holding, KeyState, NodeReport, Remaining, T
 
 use super::args::StatusArgs;
 use super::table::Table;
-use super::{addresses, config, json, key, shown, sockets, span};
+use super::{addresses, config, json, key, shown, sockets, span, tls};
 use crate::exit::{self, Exit};
 use crate::out;
 
@@ -25,9 +25,15 @@ pub(crate) fn run(args: &StatusArgs) -> Exit {
 
 fn status(args: &StatusArgs) -> Result<Holding, String> {
     let config = config(&args.node)?;
+    let tls = tls(&args.node, &config)?;
     let key = key(&config, &args.resource)?;
-    let reports =
-        sockets::ask_all(&addresses(&config), |_| Task::read(key.clone()), args.node.timeout, Duration::ZERO);
+    let reports = sockets::ask_all(
+        &addresses(&config),
+        tls.as_ref(),
+        |_| Task::read(key.clone()),
+        args.node.timeout,
+        Duration::ZERO,
+    );
     let holding = Holding::of(&reports);
     if args.json {
         let json = json::Status::new(args.resource.to_string_lossy().into_owned(), &reports, &holding);

@@ -2,13 +2,13 @@
 
 use core::time::Duration;
 
-use redlock_blocking::Address;
+use redlock_blocking::{Address, Tls};
 use redlock_core::Config;
 use redlock_core::inspect::{Holding, NodeReport, Removal, Task};
 
 use super::args::UnlockArgs;
 use super::table::Table;
-use super::{addresses, config, key, shown, sockets, status};
+use super::{addresses, config, key, shown, sockets, status, tls};
 use crate::exit::{self, Exit};
 use crate::out;
 
@@ -41,11 +41,18 @@ fn checked(args: &UnlockArgs) -> Result<Config, (u8, String)> {
 
 fn unlock(args: &UnlockArgs, config: &Config) -> Result<(), (u8, String)> {
     let key = key(config, &args.resource).map_err(|message| (exit::USAGE, message))?;
+    let tls = tls(&args.node, config).map_err(|message| (exit::USAGE, message))?;
     let nodes = addresses(config);
     if !args.yes {
-        confirm(args, &nodes, &key)?;
+        confirm(args, &nodes, tls.as_ref(), &key)?;
     }
-    let reports = sockets::ask_all(&nodes, |_| Task::remove(key.clone()), args.node.timeout, Duration::ZERO);
+    let reports = sockets::ask_all(
+        &nodes,
+        tls.as_ref(),
+        |_| Task::remove(key.clone()),
+        args.node.timeout,
+        Duration::ZERO,
+    );
     out::print(&table(&reports));
     let cleared =
         reports.iter().filter(|report| report.removal.as_ref().is_some_and(Removal::is_clear)).count();
@@ -66,8 +73,9 @@ fn unlock(args: &UnlockArgs, config: &Config) -> Result<(), (u8, String)> {
 }
 
 /// Shows who would lose it, and asks.
-fn confirm(args: &UnlockArgs, nodes: &[Address], key: &[u8]) -> Result<(), (u8, String)> {
-    let reports = sockets::ask_all(nodes, |_| Task::read(key.to_vec()), args.node.timeout, Duration::ZERO);
+fn confirm(args: &UnlockArgs, nodes: &[Address], tls: Option<&Tls>, key: &[u8]) -> Result<(), (u8, String)> {
+    let reports =
+        sockets::ask_all(nodes, tls, |_| Task::read(key.to_vec()), args.node.timeout, Duration::ZERO);
     out::say(status::headline(&args.resource, &Holding::of(&reports), &reports));
     let question = format!(
         "Its holder goes on until it notices. Remove it from all {} nodes, whoever holds it? Type yes:",

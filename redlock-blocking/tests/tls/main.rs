@@ -1,0 +1,3 @@
+//! `rediss://`, with real servers.
+
+mod cases;

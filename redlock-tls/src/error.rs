@@ -1,0 +1,44 @@
+//! What is wrong with TLS options.
+
+use core::fmt;
+use std::path::PathBuf;
+
+/// Options that cannot be used. Nothing in it is secret: files are named, not shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A file that cannot be read, or holds nothing of what it should.
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        detail: String,
+    },
+    /// No authority can be trusted: none was given or found, or one cannot be read.
+    Roots(String),
+    /// The client's certificate and key cannot be used.
+    ClientCert(String),
+    /// The server name is no name and no IP address.
+    ServerName(String),
+    /// No provider of cryptography was given, and the feature `ring` is off.
+    NoProvider,
+    /// The provider of cryptography knows no version of TLS that is spoken here.
+    Provider(String),
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, detail } => write!(f, "TLS: {}: {detail}", path.display()),
+            Self::Roots(detail) => write!(f, "TLS: no authority to trust: {detail}"),
+            Self::ClientCert(detail) => write!(f, "TLS: the client's certificate or key: {detail}"),
+            Self::ServerName(name) => write!(f, "TLS: {name:?} is no server name"),
+            Self::NoProvider => {
+                f.write_str("TLS: no cryptography: give a provider, or build with the feature `ring`")
+            }
+            Self::Provider(detail) => write!(f, "TLS: the provider of cryptography: {detail}"),
+        }
+    }
+}
+
+impl core::error::Error for TlsError {}

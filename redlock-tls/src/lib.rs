@@ -1,0 +1,35 @@
+//! TLS for redlock's connections, with [rustls]: what a client trusts and shows ([`Tls`]), and TLS between it and a socket
+//! ([`Session`]), which does no I/O of its own.
+//!
+//! An adapter's feature `tls` brings this crate in. `rediss://` then trusts what the system trusts; for anything else a
+//! client is given a [`Tls`]:
+//!
+//! ```
+//! # fn main() -> Result<(), redlock_tls::TlsError> {
+//! # if false {
+//! let tls = redlock_tls::Tls::builder()
+//!     .ca_file("/etc/redis/ca.pem")
+//!     .client_cert_files("/etc/redis/client.pem", "/etc/redis/client.key")
+//!     .build()?;
+//! // Redlock::builder().nodes(["rediss://redis-1.example.com"]).tls(tls)
+//! # let _ = tls;
+//! # }
+//! # Ok(()) }
+//! ```
+//!
+//! The cryptography is that of [`TlsBuilder::provider`], or `ring`'s (feature `ring`). rustls' default of the process is
+//! neither read nor set.
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod error;
+mod options;
+mod session;
+#[cfg(feature = "task")]
+mod socket;
+
+pub use error::TlsError;
+pub use options::{Tls, TlsBuilder};
+pub use rustls;
+pub use session::Session;

@@ -1,0 +1,223 @@
+//! What a client trusts, and what it shows.
+
+use crate::error::TlsError;
+use crate::session::Session;
+use alloc::sync::Arc;
+use core::fmt;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How TLS is spoken. Cheap to clone. Its `Debug` shows no key.
+#[derive(Clone)]
+pub struct Tls {
+    config: Arc<ClientConfig>,
+    server_name: Option<ServerName<'static>>,
+}
+
+impl Tls {
+    /// To be configured.
+    pub fn builder() -> TlsBuilder {
+        TlsBuilder::default()
+    }
+
+    /// What the system trusts, and no client certificate.
+    ///
+    /// # Errors
+    ///
+    /// The system has no certificates, or there is no provider of cryptography.
+    pub fn system() -> Result<Self, TlsError> {
+        Self::builder().build()
+    }
+
+    /// A session with a server, to begin. `host` is the one in the node's address.
+    ///
+    /// # Errors
+    ///
+    /// `host` is no name that a certificate can be for.
+    pub fn session(&self, host: &str) -> io::Result<Session> {
+        let name = match &self.server_name {
+            Some(name) => name.clone(),
+            None => server_name(host).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?,
+        };
+        let connection = ClientConnection::new(Arc::clone(&self.config), name)
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(Session::new(connection))
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("server_name", &self.server_name).finish_non_exhaustive()
+    }
+}
+
+/// The name to be found in a certificate: that of DNS has no dot at its end there.
+fn server_name(host: &str) -> Result<ServerName<'static>, TlsError> {
+    let name = host.strip_suffix('.').unwrap_or(host);
+    ServerName::try_from(name.to_owned()).map_err(|_| TlsError::ServerName(name.to_owned()))
+}
+
+/// Makes a [`Tls`]. Its `Debug` shows no key.
+#[derive(Default)]
+#[must_use = "nothing is made before `build`"]
+pub struct TlsBuilder {
+    ca: Vec<Certs>,
+    client: Option<Client>,
+    server_name: Option<String>,
+    provider: Option<Arc<CryptoProvider>>,
+}
+
+enum Certs {
+    File(PathBuf),
+    Der(Vec<u8>),
+}
+
+enum Client {
+    Files { cert: PathBuf, key: PathBuf },
+    Der { chain: Vec<Vec<u8>>, key: PrivateKeyDer<'static> },
+}
+
+impl TlsBuilder {
+    /// Trusts the authorities of a PEM file, and no longer the system's. May be repeated.
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.ca.push(Certs::File(path.into()));
+        self
+    }
+
+    /// Trusts an authority, its certificate as DER, and no longer the system's. May be repeated.
+    pub fn ca_der(mut self, certificate: impl Into<Vec<u8>>) -> Self {
+        self.ca.push(Certs::Der(certificate.into()));
+        self
+    }
+
+    /// Shows a server that asks for it this certificate, followed by those between it and the authority, and proves it with
+    /// this key; both PEM files.
+    pub fn client_cert_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.client = Some(Client::Files { cert: cert.into(), key: key.into() });
+        self
+    }
+
+    /// The same, from memory: DER.
+    pub fn client_cert_der(mut self, chain: Vec<Vec<u8>>, key: PrivateKeyDer<'static>) -> Self {
+        self.client = Some(Client::Der { chain, key });
+        self
+    }
+
+    /// The name that all servers' certificates are to be for (and that is sent as SNI), in place of the hosts in the nodes'
+    /// addresses.
+    pub fn server_name(mut self, name: impl Into<String>) -> Self {
+        self.server_name = Some(name.into());
+        self
+    }
+
+    /// Whose cryptography is used, in place of `ring`'s.
+    pub fn provider(mut self, provider: Arc<CryptoProvider>) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// Reads the files, and checks it all.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be used, and why.
+    pub fn build(self) -> Result<Tls, TlsError> {
+        let provider = self.provider.or_else(default_provider).ok_or(TlsError::NoProvider)?;
+        let roots = if self.ca.is_empty() { system_roots()? } else { own_roots(self.ca)? };
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError::Provider(error.to_string()))?
+            .with_root_certificates(roots);
+        let config = match self.client {
+            None => config.with_no_client_auth(),
+            Some(client) => {
+                let (chain, key) = client.read()?;
+                config
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|error| TlsError::ClientCert(error.to_string()))?
+            }
+        };
+        let server_name = self.server_name.map(|name| server_name(&name)).transpose()?;
+        Ok(Tls { config: Arc::new(config), server_name })
+    }
+}
+
+impl fmt::Debug for TlsBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsBuilder").field("server_name", &self.server_name).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    fn read(self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
+        match self {
+            Self::Der { chain, key } => Ok((chain.into_iter().map(CertificateDer::from).collect(), key)),
+            Self::Files { cert, key } => {
+                let chain = read_certs(&cert)?;
+                let key_der =
+                    PrivateKeyDer::from_pem_file(&key).map_err(|error| no_pem(&key, &error, "key"))?;
+                Ok((chain, key_der))
+            }
+        }
+    }
+}
+
+fn read_certs(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let fail = |error| no_pem(path, &error, "certificate");
+    let certs: Vec<_> =
+        CertificateDer::pem_file_iter(path).map_err(fail)?.collect::<Result<_, _>>().map_err(fail)?;
+    if certs.is_empty() { Err(fail(pem::Error::NoItemsFound)) } else { Ok(certs) }
+}
+
+/// In words that show nothing of the file: a section's title, or what else the parser shows, may be a part of a key.
+fn no_pem(path: &Path, error: &pem::Error, what: &str) -> TlsError {
+    let detail = if let pem::Error::Io(error) = error {
+        error.to_string()
+    } else if matches!(error, pem::Error::NoItemsFound) {
+        format!("no {what} in it")
+    } else {
+        "not valid PEM".to_owned()
+    };
+    TlsError::File { path: path.to_owned(), detail }
+}
+
+fn own_roots(ca: Vec<Certs>) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certs in ca {
+        let certs = match certs {
+            Certs::File(path) => read_certs(&path)?,
+            Certs::Der(der) => vec![CertificateDer::from(der)],
+        };
+        for cert in certs {
+            roots.add(cert).map_err(|error| TlsError::Roots(error.to_string()))?;
+        }
+    }
+    Ok(roots)
+}
+
+/// Some systems have certificates that nobody can read: those are left out, as long as there are others.
+fn system_roots() -> Result<RootCertStore, TlsError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map_or_else(|| "the system has none".to_owned(), ToString::to_string);
+        return Err(TlsError::Roots(why));
+    }
+    Ok(roots)
+}
+
+#[cfg(feature = "ring")]
+#[expect(clippy::unnecessary_wraps, reason = "without the feature there is none")]
+fn default_provider() -> Option<Arc<CryptoProvider>> {
+    Some(Arc::new(rustls::crypto::ring::default_provider()))
+}
+
+#[cfg(not(feature = "ring"))]
+const fn default_provider() -> Option<Arc<CryptoProvider>> {
+    None
+}
