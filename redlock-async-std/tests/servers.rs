@@ -14,3 +14,13 @@ behaviours!(real_servers);
 fn b37_unix_sockets_connect() {
     suite::runs::unix_sockets();
 }
+
+#[test]
+fn b37_users_passwords_databases_and_ipv6() {
+    suite::runs::users_databases_and_ipv6();
+}
+
+#[test]
+fn b38_servers_that_close_idle_connections() {
+    suite::runs::idle_connections();
+}
