@@ -80,8 +80,9 @@
 //! # TLS
 //!
 //! `rediss://` needs the feature `tls`; without it, and without [`Builder::tls`], such an address is refused when a client
-//! is built. It trusts what the system trusts. For an authority of your own, a client certificate or another server name,
-//! give the builder a [`redlock_tls::Tls`](https://docs.rs/redlock-tls). The handshake is a part of the handshake timeout.
+//! is built. It trusts what the system trusts. For an authority of your own, Mozilla's (feature `tls-webpki-roots`), a client
+//! certificate or another server name, give the builder a [`redlock_tls::Tls`](https://docs.rs/redlock-tls). The handshake is
+//! a part of the handshake timeout.
 //!
 //! What Redlock guarantees, and what it does not, is said in [`redlock_core`].
 #![forbid(unsafe_code)]

@@ -44,8 +44,8 @@
 //!   difference is made up there. [`Builder::clock`] takes another.
 //! - The client, its guards and their drops do nothing in a forked child: there all is closed, and no lock is held.
 //! - `rediss://` needs the feature `tls`; without it such an address is refused when a client is built. It trusts what the
-//!   system trusts. For an authority of your own, a client certificate or another server name, give the builder a `Tls`.
-//!   The handshake is a part of the handshake timeout.
+//!   system trusts. For an authority of your own, Mozilla's (feature `tls-webpki-roots`), a client certificate or another
+//!   server name, give the builder a `Tls`. The handshake is a part of the handshake timeout.
 //!
 //! # Tests without a server
 //!

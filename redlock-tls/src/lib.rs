@@ -17,6 +17,9 @@
 //! # Ok(()) }
 //! ```
 //!
+//! Where the system trusts nobody, as in most images of containers, Mozilla's authorities can be compiled in:
+//! `TlsBuilder::webpki_roots`, with the feature `webpki-roots` (`tls-webpki-roots` of an adapter).
+//!
 //! The cryptography is that of [`TlsBuilder::provider`], or `ring`'s (feature `ring`). rustls' default of the process is
 //! neither read nor set.
 #![forbid(unsafe_code)]
@@ -28,6 +31,7 @@ mod options;
 mod session;
 #[cfg(feature = "task")]
 mod socket;
+mod trust;
 
 pub use error::TlsError;
 pub use options::{Tls, TlsBuilder};
