@@ -1,6 +1,7 @@
 //! What a client trusts, and what it shows.
 
 use crate::error::TlsError;
+use crate::provider;
 use crate::session::Session;
 use crate::trust::{Certs, Trust, no_pem, read_certs};
 use alloc::sync::Arc;
@@ -47,6 +48,11 @@ impl Tls {
         let connection = ClientConnection::new(Arc::clone(&self.config), name)
             .map_err(|error| io::Error::other(error.to_string()))?;
         Ok(Session::new(connection))
+    }
+
+    #[cfg(all(test, any(feature = "ring", feature = "aws-lc-rs")))]
+    pub(crate) fn provider(&self) -> &CryptoProvider {
+        self.config.crypto_provider()
     }
 }
 
@@ -119,10 +125,33 @@ impl TlsBuilder {
         self
     }
 
-    /// Whose cryptography is used, in place of `ring`'s.
+    /// Whose cryptography is used, in place of the one that is compiled in: with fewer algorithms, for instance, or of
+    /// another crate.
+    ///
+    /// ```
+    /// # #[cfg(feature = "ring")]
+    /// # fn main() -> Result<(), redlock_tls::TlsError> {
+    /// use redlock_tls::{Tls, rustls::crypto::{CryptoProvider, ring}};
+    ///
+    /// let tls13_only = ring::ALL_CIPHER_SUITES.iter().filter(|suite| suite.tls13().is_some()).copied();
+    /// let provider = CryptoProvider { cipher_suites: tls13_only.collect(), ..ring::default_provider() };
+    /// # if false {
+    /// let tls = Tls::builder().provider(provider.into()).ca_file("/etc/redis/ca.pem").build()?;
+    /// # let _ = tls;
+    /// # }
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "ring"))]
+    /// # fn main() {}
+    /// ```
     pub fn provider(mut self, provider: Arc<CryptoProvider>) -> Self {
         self.provider = Some(provider);
         self
+    }
+
+    /// Uses `aws-lc-rs`' cryptography, where `ring` is compiled in too.
+    #[cfg(feature = "aws-lc-rs")]
+    pub fn aws_lc_rs(self) -> Self {
+        self.provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
     }
 
     /// Reads the files, and checks it all.
@@ -131,7 +160,8 @@ impl TlsBuilder {
     ///
     /// What cannot be used, and why.
     pub fn build(self) -> Result<Tls, TlsError> {
-        let provider = self.provider.or_else(default_provider).ok_or(TlsError::NoProvider)?;
+        // With one in hand rustls does not look for one by itself, which ends in a panic where it finds two, or none.
+        let provider = self.provider.map_or_else(provider::compiled_in, Ok)?;
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError::Provider(error.to_string()))?
@@ -168,15 +198,4 @@ impl Client {
             }
         }
     }
-}
-
-#[cfg(feature = "ring")]
-#[expect(clippy::unnecessary_wraps, reason = "without the feature there is none")]
-fn default_provider() -> Option<Arc<CryptoProvider>> {
-    Some(Arc::new(rustls::crypto::ring::default_provider()))
-}
-
-#[cfg(not(feature = "ring"))]
-const fn default_provider() -> Option<Arc<CryptoProvider>> {
-    None
 }
