@@ -76,7 +76,7 @@ impl Builder {
 
     /// How TLS is spoken to nodes whose address says `rediss://`: with an authority of your own, for instance. Without it
     /// what the system trusts is trusted.
-    #[cfg(feature = "tls")]
+    #[cfg(feature = "tls-no-provider")]
     pub fn tls(self, tls: redlock_tls::Tls) -> Self {
         Self { tls: Some(tls), ..self }
     }
