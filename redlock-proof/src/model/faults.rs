@@ -3,7 +3,8 @@
 //! They are planted in the harness: in what is told to the claims, and where commands and answers go. The shipped code is
 //! the same in all models.
 
-use super::configs::{ALL, FENCED, GRANT, GRANTS, HOLDER, HandOut, Model, Plan, RIVAL, Start};
+use super::configs::{ALL, HandOut, Model, Plan, Start};
+use super::models::{FENCED, GRANT, GRANTS, HOLDER, RIVAL};
 use super::properties::Property;
 
 /// A fault; of some of them the code is innocent: what is assumed of nodes and clocks does not hold.
