@@ -34,6 +34,8 @@ pub struct Plan {
     /// One after the other, else any of them each time.
     pub(super) extends_in_order: bool,
     pub(super) extend_until: u8,
+    /// How often it looks at a key of its own, to see whether it is there.
+    pub(super) looks_at_most: u8,
     pub(super) max_hold: Option<u8>,
 }
 
@@ -49,6 +51,7 @@ impl Plan {
         extends_at_most: 0,
         extends_in_order: false,
         extend_until: u8::MAX,
+        looks_at_most: 0,
         max_hold: None,
     };
 }
@@ -233,6 +236,11 @@ impl Model {
             Some((first, second)) if node == second => first,
             Some(_) | None => node,
         }
+    }
+
+    /// Whether anybody looks at keys.
+    pub(super) fn looks(&self) -> bool {
+        self.clients.iter().any(|plan| plan.looks_at_most > 0)
     }
 
     pub(super) fn is_one_token(&self) -> bool {

@@ -32,6 +32,12 @@ pub enum Fault {
     QuarantineIgnored,
     /// A node that restarted gives votes at once (without R25's guard).
     Unguarded,
+    /// A holder's look that finds the token counts as a confirmation (against R14).
+    LookProlongs,
+    /// A holder's look that does not find it changes nothing (against R14).
+    LookDropped,
+    /// What a look has found is told before the answers to what was sent before it (against R14).
+    LookAhead,
     /// Counters are raised without looking whose key it is (against §5, 4).
     RaisedBlindly,
     /// The largest counter is taken for the fence without a quorum that holds it (against §5, 4).
@@ -100,6 +106,13 @@ fn models() -> Vec<(Fault, Property, Model)> {
     };
     let restarts =
         Model { clients: [attempt, attempt], restarts: 1, restart_at: ALL, excuses: false, ..tries.clone() };
+    let looks = Model {
+        clients: [Plan { looks_at_most: 1, ..holds }, Plan::NOTHING],
+        horizon: 1,
+        forgets: 1,
+        forget_at: ALL,
+        ..tries.clone()
+    };
     let mut all = fence_faults();
     all.extend([
         (
@@ -142,6 +155,9 @@ fn models() -> Vec<(Fault, Property, Model)> {
         ),
         (Fault::QuarantineIgnored, Property::Exclusion, Model { quarantine: true, ..restarts.clone() }),
         (Fault::Unguarded, Property::Exclusion, restarts),
+        (Fault::LookProlongs, Property::Support, looks.clone()),
+        (Fault::LookDropped, Property::Support, looks.clone()),
+        (Fault::LookAhead, Property::Support, looks),
     ]);
     all
 }

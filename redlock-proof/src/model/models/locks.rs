@@ -170,6 +170,40 @@ pub(super) fn repair() -> Model {
     }
 }
 
+/// A holder looks at its keys, and learns that they are gone (R14): the lock is lost, and the rival's.
+pub(super) fn watch() -> Model {
+    Model {
+        name: "watch",
+        clients: [Plan { looks_at_most: 2, releases: true, ..ATTEMPT }, Plan { start_from: 1, ..RIVAL }],
+        horizon: 1,
+        breaks: [1, 0],
+        forgets: 2,
+        forget_at: ALL,
+        sometimes: &[
+            Met::LookedThere,
+            Met::LookedGone,
+            Met::TokenGone,
+            Met::HandedOver,
+            Met::AssumptionBroken,
+        ],
+        ..Model::NOTHING
+    }
+}
+
+/// A look beside an extension that finds the same, the repair after that, and connections that break.
+pub(super) fn watch_repair() -> Model {
+    Model {
+        name: "watch-repair",
+        clients: [
+            Plan { extends: &[3], extends_at_most: 1, looks_at_most: 2, releases: true, ..ATTEMPT },
+            Plan::NOTHING,
+        ],
+        forgets: 1,
+        sometimes: &[Met::LookedThere, Met::LookedGone, Met::Extended, Met::Repaired],
+        ..watch()
+    }
+}
+
 /// Two of the nodes are one server (R14a, R24).
 pub(super) fn alias() -> Model {
     Model {

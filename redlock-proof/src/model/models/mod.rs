@@ -3,13 +3,14 @@
 mod fences;
 mod locks;
 
-use super::configs::Model;
+use super::configs::{Model, Plan};
 use super::properties::Met;
 pub(super) use fences::{FENCED, GRANT, GRANTS, HOLDER};
 use fences::{fence, fence_clocks, fence_forget, fence_late, fence_repair};
 pub(super) use locks::RIVAL;
 use locks::{
     alias, amnesia, attempts, connect, extend, one_node, outbox, renewal, repair, restart, rivals, shorter,
+    watch, watch_repair,
 };
 
 /// The models with the bounds that are checked on every change, the longest first.
@@ -33,6 +34,8 @@ pub fn models() -> Vec<Model> {
         attempts(),
         fence_clocks(),
         connect(),
+        watch(),
+        watch_repair(),
     ]
 }
 
@@ -55,6 +58,8 @@ pub fn deep_models() -> Vec<Model> {
     later_repair.clients[0].extends_at_most = 1;
     let mut any_time = outbox();
     any_time.clients[1].start_from = 0;
+    let mut watch_rival = Model { breaks: [0, 0], ..watch() };
+    watch_rival.clients[0] = Plan { extends: &[3], extends_at_most: 1, ..watch_rival.clients[0] };
     let four = Model { clients: [GRANTS, GRANTS], starts: &[0, 1], ..fence() };
     let broken_repair = Model {
         clients: [HOLDER, GRANT],
@@ -78,5 +83,6 @@ pub fn deep_models() -> Vec<Model> {
         Model { horizon: 3, ..restart() },
         Model { horizon: 2, ..amnesia() },
         any_time,
+        watch_rival,
     ]
 }
