@@ -73,8 +73,8 @@ impl Builder {
         Self { clock: Arc::new(clock), ..self }
     }
 
-    /// How TLS is spoken to nodes whose address says `rediss://`: with an authority of your own, for instance. Without it
-    /// what the system trusts is trusted.
+    /// How TLS is spoken to nodes whose address says `rediss://`: with an authority of your own, for instance (and what
+    /// single nodes have for themselves). Without it what the system trusts is trusted.
     #[cfg(feature = "tls-no-provider")]
     pub fn tls(self, tls: redlock_tls::Tls) -> Self {
         Self { tls: Some(tls), ..self }

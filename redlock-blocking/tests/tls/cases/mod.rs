@@ -7,6 +7,7 @@
     reason = "a test may fail by panicking"
 )]
 
+mod nodes;
 pub mod server;
 
 use rcgen::KeyPair;
