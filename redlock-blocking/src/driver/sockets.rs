@@ -1,7 +1,7 @@
 //! The connections, as the engine sees them: told to connect, write and close, on whichever thread made it want that.
 
 use super::Reactor;
-use super::resolve::{self, Found};
+use super::resolve::{self, Found, LookUp};
 use super::secure::{Session, Tls};
 use super::stream::Stream;
 use alloc::collections::VecDeque;
@@ -51,6 +51,7 @@ pub(crate) struct Sockets {
     registry: Registry,
     reactor: Arc<Reactor>,
     tls: Option<Tls>,
+    look_up: LookUp,
     nodes: Vec<Link>,
     found: Receiver<Found>,
     finder: Sender<Found>,
@@ -117,12 +118,19 @@ struct Pipe {
 }
 
 impl Sockets {
-    pub(super) fn new(config: &Config, tls: Option<Tls>, registry: Registry, reactor: Arc<Reactor>) -> Self {
+    pub(super) fn new(
+        config: &Config,
+        tls: Option<Tls>,
+        look_up: LookUp,
+        registry: Registry,
+        reactor: Arc<Reactor>,
+    ) -> Self {
         let (finder, found) = mpsc::channel();
         Self {
             registry,
             reactor,
             tls,
+            look_up,
             nodes: config.nodes().iter().map(|_| Link::default()).collect(),
             found,
             finder,
@@ -271,7 +279,7 @@ impl Driver for Sockets {
                     let Some(link) = self.nodes.get_mut(node) else { return Ok(()) };
                     if !link.is_resolving {
                         let (finder, reactor) = (self.finder.clone(), Arc::clone(&self.reactor));
-                        resolve::start(node, host.clone(), *port, finder, reactor)
+                        resolve::start(self.look_up, node, host.clone(), *port, finder, reactor)
                             .map_err(|error| DisconnectReason::Unresolvable(format!("{host}: {error}")))?;
                         link.is_resolving = true;
                     }
