@@ -100,7 +100,7 @@ pub use system::SystemClock;
 pub use redlock_core::handoff::names::*;
 #[doc(inline)]
 pub use redlock_core::handoff::task::{
-    Acquire, Acquiring, BoxFuture, Events, Guard, Lost, Runtime, Secure, Socket, Transport,
+    Acquire, Acquiring, BoxFuture, Election, Events, Guard, Lost, Runtime, Secure, Socket, Transport,
 };
 #[cfg(feature = "tls-no-provider")]
 #[doc(no_inline)]

@@ -75,6 +75,7 @@ extern crate alloc;
 
 mod acquire;
 mod driver;
+mod election;
 mod events;
 mod guard;
 mod redlock;
@@ -82,6 +83,7 @@ mod system;
 mod wait;
 
 pub use acquire::Acquire;
+pub use election::Election;
 pub use events::Events;
 pub use guard::Guard;
 pub use redlock::{Builder, Redlock};

@@ -2,6 +2,7 @@
 
 use crate::acquire::Acquire;
 use crate::driver::{self, Sockets};
+use crate::election::Election;
 use crate::events::Events;
 #[cfg(doc)]
 use crate::guard::Guard;
@@ -133,6 +134,7 @@ const _: () = {
     shared::<Redlock>();
     sent::<crate::Guard>();
     sent::<Builder>();
+    sent::<Election>();
     sent::<Events>();
     error::<BuildError>();
     error::<redlock_core::AcquireError>();

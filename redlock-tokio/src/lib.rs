@@ -25,6 +25,23 @@
 //! # Ok(()) }
 //! ```
 //!
+//! Of many processes one leads, and another takes over when it is gone:
+//!
+//! ```no_run
+//! # async fn scheduler(epoch: Option<redlock_tokio::Fence>) {}
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! # let redlock = redlock_tokio::Redlock::connect(["redis://10.0.0.1"]).await?;
+//! let mut election = redlock.elect("scheduler").fenced();
+//! loop {
+//!     let term = election.campaign().await?;
+//!     // Dropped at its next await when the term is lost; then it campaigns again.
+//!     if let Err(reason) = term.until_lost(scheduler(term.fence())).await {
+//!         eprintln!("leads no more: {reason}");
+//!     }
+//! }
+//! # }
+//! ```
+//!
 //! A guard is gone once it is released:
 //!
 //! ```compile_fail,E0382
@@ -87,7 +104,7 @@ pub use system::SystemClock;
 pub use redlock_core::handoff::names::*;
 #[doc(inline)]
 pub use redlock_core::handoff::task::{
-    Acquire, Acquiring, BoxFuture, Events, Guard, Lost, Runtime, Secure, Socket, Transport,
+    Acquire, Acquiring, BoxFuture, Election, Events, Guard, Lost, Runtime, Secure, Socket, Transport,
 };
 #[cfg(feature = "tls-no-provider")]
 #[doc(no_inline)]
@@ -107,6 +124,7 @@ const _: () = {
     sent::<Builder>();
     sent::<Guard>();
     sent::<Events>();
+    sent::<Election>();
     error::<BuildError>();
     error::<AcquireError>();
     error::<ExtendError>();
