@@ -55,6 +55,15 @@ fn r27_a_server_that_answers_nothing_after_the_handshake_is_given_up_in_time() {
     is_given_up_in_time(Behind::Nobody);
 }
 
+#[test]
+fn b35_a_server_that_closes_within_the_handshake_is_told() {
+    let front = Front::start(Behind::Farewell);
+    let builder = Redlock::builder().nodes([front.url()]).tls(front.tls());
+    let error = builder.connect_timeout(ms(300)).connect().unwrap_err().to_string();
+    assert!(error.contains("TLS: ") && error.contains("127.0.0.1"), "{error}");
+    assert!(front.accepted() >= 1);
+}
+
 /// A node behind TLS.
 fn node() -> (TcpNode, Front) {
     let node = TcpNode::start(Server::new(Dialect::Valkey9, 1)).unwrap();

@@ -32,6 +32,8 @@ impl End {
 pub enum Behind {
     /// Nobody, not even TLS.
     Silence,
+    /// Nobody, and it closes when it is spoken to.
+    Farewell,
     /// TLS, but then nobody.
     Nobody,
     /// A node.
@@ -147,6 +149,10 @@ impl Shared {
         self.streams.lock().unwrap().push(client.try_clone().unwrap());
         let node = match &self.behind {
             Behind::Silence => return,
+            Behind::Farewell => {
+                let _gone = ((&client).read(&mut [0; 1024]), client.shutdown(Shutdown::Both));
+                return;
+            }
             Behind::Nobody => None,
             Behind::Node(addr) => Some(TcpStream::connect(addr).unwrap()),
         };
