@@ -1,6 +1,7 @@
 //! What a client trusts, and what it shows.
 
 use crate::error::TlsError;
+use crate::nodes::{self, Place};
 use crate::provider;
 use crate::session::Session;
 use crate::trust::{Certs, Trust, no_pem, read_certs};
@@ -18,6 +19,8 @@ use std::path::PathBuf;
 pub struct Tls {
     config: Arc<ClientConfig>,
     server_name: Option<ServerName<'static>>,
+    /// How it is spoken to some nodes in place of that.
+    nodes: Arc<[(Place, Self)]>,
 }
 
 impl Tls {
@@ -35,12 +38,15 @@ impl Tls {
         Self::builder().build()
     }
 
-    /// A session with a server, to begin. `host` is the one in the node's address.
+    /// A session with a server, to begin. Host and port are those in the node's address.
     ///
     /// # Errors
     ///
     /// `host` is no name that a certificate can be for.
-    pub fn session(&self, host: &str) -> io::Result<Session> {
+    pub fn session(&self, host: &str, port: u16) -> io::Result<Session> {
+        if let Some(tls) = nodes::find(&self.nodes, host, port) {
+            return tls.session(host, port);
+        }
         let name = match &self.server_name {
             Some(name) => name.clone(),
             None => server_name(host).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?,
@@ -58,7 +64,11 @@ impl Tls {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").field("server_name", &self.server_name).finish_non_exhaustive()
+        let nodes: Vec<&Place> = self.nodes.iter().map(|(place, _)| place).collect();
+        f.debug_struct("Tls")
+            .field("server_name", &self.server_name)
+            .field("nodes", &nodes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -75,7 +85,14 @@ pub struct TlsBuilder {
     trust: Trust,
     client: Option<Client>,
     server_name: Option<String>,
+    nodes: Vec<(String, Own)>,
     provider: Option<Arc<CryptoProvider>>,
+}
+
+/// What one node has for itself.
+enum Own {
+    Name(String),
+    Tls(Tls),
 }
 
 enum Client {
@@ -122,6 +139,30 @@ impl TlsBuilder {
     /// addresses.
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.server_name = Some(name.into());
+        self
+    }
+
+    /// The same for one node, before what all have: where each has a name of its own, but is reached by an IP address or
+    /// through a tunnel. `node` is the host in its address, `10.0.0.1`, or host and port, `localhost:7001`, which counts
+    /// more.
+    ///
+    /// ```
+    /// # let _ =
+    /// redlock_tls::Tls::builder()
+    ///     .server_name_for("10.0.0.1", "redis-1.example.com")
+    ///     .server_name_for("10.0.0.2", "redis-2.example.com")
+    ///     .server_name_for("localhost:7003", "redis-3.example.com")
+    /// # ;
+    /// ```
+    pub fn server_name_for(mut self, node: impl Into<String>, name: impl Into<String>) -> Self {
+        self.nodes.push((node.into(), Own::Name(name.into())));
+        self
+    }
+
+    /// Speaks to one node in another way altogether: with an authority, a client certificate and a name of its own. `node`
+    /// is as in [`server_name_for`](Self::server_name_for).
+    pub fn tls_for(mut self, node: impl Into<String>, tls: Tls) -> Self {
+        self.nodes.push((node.into(), Own::Tls(tls)));
         self
     }
 
@@ -176,7 +217,23 @@ impl TlsBuilder {
             }
         };
         let server_name = self.server_name.map(|name| server_name(&name)).transpose()?;
-        Ok(Tls { config: Arc::new(config), server_name })
+        let config = Arc::new(config);
+        let mut nodes: Vec<(Place, Tls)> = Vec::new();
+        for (node, own) in self.nodes {
+            let place = Place::parse(&node)?;
+            if nodes.iter().any(|(known, _)| *known == place) {
+                return Err(TlsError::Node { node: place.to_string(), detail: "described twice".into() });
+            }
+            let tls = match own {
+                Own::Tls(tls) => tls,
+                Own::Name(name) => {
+                    let server_name = Some(self::server_name(&name)?);
+                    Tls { config: Arc::clone(&config), server_name, nodes: Arc::default() }
+                }
+            };
+            nodes.push((place, tls));
+        }
+        Ok(Tls { config, server_name, nodes: nodes.into() })
     }
 }
 
