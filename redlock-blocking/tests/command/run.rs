@@ -387,6 +387,7 @@ fn completions_and_manual_pages_come_from_the_definition() {
     let page = std::fs::read_to_string(directory.join("redlock-run.1")).unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
     assert!(page.contains(".TH") && page.contains("REDLOCK_FENCE"), "{page}");
+    assert!(page.contains("\\fBredlock run\\fR [OPTIONS] <RESOURCE> \\-\\- <CMD>"), "{page}");
     let nowhere = outcome(redlock("man /nowhere/at/all"));
     assert_eq!(nowhere.code, Some(69), "{nowhere:?}");
     assert_eq!(outcome(redlock("completions tcsh")).code, Some(64));

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::args::BenchArgs;
 use crate::exit::{self, Exit};
-use crate::{clock, inspect, out};
+use crate::{clock, inspect, out, run};
 
 /// So often does the bar move.
 const TICK: Duration = Duration::from_millis(100);
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &BenchArgs) -> Exit {
     }
     let redlock = match builder.connect() {
         Ok(redlock) => redlock,
-        Err(error @ BuildError::Config(_)) => return fail(exit::USAGE, error),
+        Err(error @ BuildError::Config(_)) => return fail(exit::USAGE, run::text(&error)),
         Err(error) => return fail(exit::UNAVAILABLE, error),
     };
     let (samples, elapsed) = measure(&redlock, args);
