@@ -79,9 +79,11 @@
 //!
 //! # TLS
 //!
-//! `rediss://` needs the feature `tls`; without it, and without [`Builder::tls`], such an address is refused when a client
-//! is built. It trusts what the system trusts. For an authority of your own, a client certificate or another server name,
-//! give the builder a [`redlock_tls::Tls`](https://docs.rs/redlock-tls). The handshake is a part of the handshake timeout.
+//! `rediss://` needs the feature `tls` (rustls with `ring`), `tls-aws-lc-rs`, or `tls-no-provider` for cryptography of your
+//! own; without one, and without [`Builder::tls`], such an address is refused when a client is built. It trusts what the
+//! system trusts. For an authority of your own, Mozilla's (feature `tls-webpki-roots`), a client certificate or another
+//! server name, give the builder a [`redlock_tls::Tls`](https://docs.rs/redlock-tls). The handshake is a part of the handshake
+//! timeout.
 //!
 //! What Redlock guarantees, and what it does not, is said in [`redlock_core`].
 #![forbid(unsafe_code)]
@@ -98,9 +100,9 @@ pub use system::SystemClock;
 pub use redlock_core::handoff::names::*;
 #[doc(inline)]
 pub use redlock_core::handoff::task::{
-    Acquire, Acquiring, BoxFuture, Events, Guard, Lost, Runtime, Secure, Socket, Transport,
+    Acquire, Acquiring, BoxFuture, Election, Events, Guard, Lost, Runtime, Secure, Socket, Transport,
 };
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-no-provider")]
 #[doc(no_inline)]
 pub use redlock_tls::{Tls, TlsBuilder, TlsError};
 

@@ -5,7 +5,7 @@ use crate::system::{SystemClock, SystemEntropy};
 use alloc::sync::Arc;
 use async_io::Timer;
 use core::time::Duration;
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-no-provider")]
 use redlock_core::handoff::task::Secure;
 use redlock_core::handoff::task::{BoxFuture, Runtime, Transport};
 use redlock_core::handoff::{Clock, Entropy};
@@ -43,7 +43,7 @@ impl Runtime for AsyncIo {
         Arc::new(Sockets)
     }
 
-    #[cfg(feature = "tls")]
+    #[cfg(feature = "tls-no-provider")]
     fn secure() -> Result<Option<Arc<dyn Secure>>, String> {
         let tls = redlock_tls::Tls::system().map_err(|error| error.to_string())?;
         Ok(Some(Arc::new(tls)))

@@ -43,8 +43,9 @@
 //!   `std::time::Instant`, which on most systems does not: a lock that ran out in a suspend is believed in until the
 //!   difference is made up there. [`Builder::clock`] takes another.
 //! - The client, its guards and their drops do nothing in a forked child: there all is closed, and no lock is held.
-//! - `rediss://` needs the feature `tls`; without it such an address is refused when a client is built. It trusts what the
-//!   system trusts. For an authority of your own, a client certificate or another server name, give the builder a `Tls`.
+//! - `rediss://` needs the feature `tls` (rustls with `ring`), `tls-aws-lc-rs`, or `tls-no-provider` for cryptography of your
+//!   own; without one such an address is refused when a client is built. It trusts what the system trusts. For an authority of
+//!   your own, Mozilla's (feature `tls-webpki-roots`), a client certificate or another server name, give the builder a `Tls`.
 //!   The handshake is a part of the handshake timeout.
 //!
 //! # Tests without a server
@@ -74,6 +75,7 @@ extern crate alloc;
 
 mod acquire;
 mod driver;
+mod election;
 mod events;
 mod guard;
 mod redlock;
@@ -81,13 +83,14 @@ mod system;
 mod wait;
 
 pub use acquire::Acquire;
+pub use election::Election;
 pub use events::Events;
 pub use guard::Guard;
 pub use redlock::{Builder, Redlock};
 pub use system::SystemClock;
 
 pub use redlock_core::handoff::names::*;
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-no-provider")]
 #[doc(no_inline)]
 pub use redlock_tls::{Tls, TlsBuilder, TlsError};
 

@@ -2,6 +2,7 @@
 
 use crate::acquire::Acquire;
 use crate::driver::{self, Sockets};
+use crate::election::Election;
 use crate::events::Events;
 #[cfg(doc)]
 use crate::guard::Guard;
@@ -75,7 +76,7 @@ impl Builder {
 
     /// How TLS is spoken to nodes whose address says `rediss://`: with an authority of your own, for instance. Without it
     /// what the system trusts is trusted.
-    #[cfg(feature = "tls")]
+    #[cfg(feature = "tls-no-provider")]
     pub fn tls(self, tls: redlock_tls::Tls) -> Self {
         Self { tls: Some(tls), ..self }
     }
@@ -130,6 +131,7 @@ const _: () = {
     shared::<Redlock>();
     sent::<crate::Guard>();
     sent::<Builder>();
+    sent::<Election>();
     sent::<Events>();
     error::<BuildError>();
     error::<redlock_core::AcquireError>();

@@ -1,7 +1,7 @@
 //! Why an operation failed: one type per operation, each with what every node said.
 
 use crate::event::{DisconnectReason, LostReason};
-use crate::ids::NodeId;
+use crate::ids::{Fence, NodeId};
 use crate::machine::RoundLoss;
 use crate::request::InvalidArgument;
 use crate::wire::error::ServerError;
@@ -316,6 +316,14 @@ pub enum AcquireErrorKind {
     Closed,
     /// The operating system gave no entropy for a token, in its words; nothing was sent.
     NoEntropy(String),
+    /// An election was won with a fence that does not exceed that of the candidate's last term: a node has lost its counter
+    /// and its clock is behind. The lock was released.
+    StaleEpoch {
+        /// The fence of the last term.
+        known: Fence,
+        /// The one that was granted.
+        granted: Fence,
+    },
 }
 
 impl AcquireErrorKind {
@@ -367,6 +375,11 @@ impl fmt::Display for AcquireErrorKind {
             Self::Invalid(argument) => argument.fmt(f),
             Self::Closed => f.write_str("the client is closed"),
             Self::NoEntropy(detail) => write!(f, "no entropy for a token: {detail}"),
+            Self::StaleEpoch { known, granted } => write!(
+                f,
+                "elected with fence {granted}, which does not exceed the last term's {known}: a node lost its counter and \
+                 its clock is behind"
+            ),
         }
     }
 }

@@ -63,6 +63,21 @@ fn r14b_an_extension_stuck_in_a_dead_connection_and_forgotten_is_found() {
 }
 
 #[test]
+fn r14_a_look_that_finds_the_token_and_prolongs_is_found() {
+    found(Fault::LookProlongs);
+}
+
+#[test]
+fn r14_a_look_without_the_token_that_changes_nothing_is_found() {
+    found(Fault::LookDropped);
+}
+
+#[test]
+fn r14_a_look_told_before_what_was_sent_before_it_is_found() {
+    found(Fault::LookAhead);
+}
+
+#[test]
 fn r25_a_vote_in_quarantine_is_found() {
     found(Fault::QuarantineIgnored);
 }
@@ -122,6 +137,9 @@ fn the_shipped_machines_pass_the_models_of_the_faults() {
         Fault::QuarantineIgnored,
         Fault::OwedForgotten,
         Fault::RepairAfterRelease,
+        Fault::LookProlongs,
+        Fault::LookDropped,
+        Fault::LookAhead,
     ];
     for planted in planted().into_iter().filter(|planted| small.contains(&planted.fault)) {
         let outcome = search(&planted.model.sound());
@@ -133,7 +151,7 @@ fn the_shipped_machines_pass_the_models_of_the_faults() {
 #[test]
 fn every_fault_has_its_model() {
     let planted = planted();
-    assert_eq!(planted.len(), 19);
+    assert_eq!(planted.len(), 22);
     for (index, one) in planted.iter().enumerate() {
         assert!(
             planted.iter().skip(index + 1).all(|other| other.fault != one.fault),
@@ -154,6 +172,8 @@ fn renaming_hides_nothing() {
         Fault::RepairAfterRelease,
         Fault::ShorterFromAnswer,
         Fault::QuarantineIgnored,
+        Fault::LookDropped,
+        Fault::LookAhead,
         Fault::RaisedBlindly,
         Fault::FenceNotHeld,
         Fault::CounterFromZero,

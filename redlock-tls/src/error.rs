@@ -20,7 +20,7 @@ pub enum TlsError {
     ClientCert(String),
     /// The server name is no name and no IP address.
     ServerName(String),
-    /// No provider of cryptography was given, and the feature `ring` is off.
+    /// No provider of cryptography was given, and none is compiled in.
     NoProvider,
     /// The provider of cryptography knows no version of TLS that is spoken here.
     Provider(String),
@@ -33,9 +33,10 @@ impl fmt::Display for TlsError {
             Self::Roots(detail) => write!(f, "TLS: no authority to trust: {detail}"),
             Self::ClientCert(detail) => write!(f, "TLS: the client's certificate or key: {detail}"),
             Self::ServerName(name) => write!(f, "TLS: {name:?} is no server name"),
-            Self::NoProvider => {
-                f.write_str("TLS: no cryptography: give a provider, or build with the feature `ring`")
-            }
+            Self::NoProvider => f.write_str(
+                "TLS: no cryptography: give `TlsBuilder::provider` one, or build with redlock-tls' feature `ring` or \
+                 `aws-lc-rs` (`tls` or `tls-aws-lc-rs` of an adapter)",
+            ),
             Self::Provider(detail) => write!(f, "TLS: the provider of cryptography: {detail}"),
         }
     }

@@ -17,17 +17,26 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The cryptography is that of [`TlsBuilder::provider`], or `ring`'s (feature `ring`). rustls' default of the process is
-//! neither read nor set.
+//! Where the system trusts nobody, as in most images of containers, Mozilla's authorities can be compiled in:
+//! `TlsBuilder::webpki_roots`, with the feature `webpki-roots` (`tls-webpki-roots` of an adapter).
+//!
+//! # Cryptography
+//!
+//! It is that of [`TlsBuilder::provider`], where one is given; else that of `ring` (feature `ring`; `tls` of an adapter); else
+//! that of `aws-lc-rs` (feature `aws-lc-rs`; `tls-aws-lc-rs` of an adapter). Where both are compiled in, `ring` is used, so
+//! that no other crate of a program changes that by turning a feature on; `TlsBuilder::aws_lc_rs` chooses the other. Where
+//! there is none, [`TlsBuilder::build`] says so. rustls' default of the process is neither read nor set.
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 mod error;
 mod options;
+mod provider;
 mod session;
 #[cfg(feature = "task")]
 mod socket;
+mod trust;
 
 pub use error::TlsError;
 pub use options::{Tls, TlsBuilder};

@@ -1,15 +1,17 @@
 //! What a client trusts, and what it shows.
 
 use crate::error::TlsError;
+use crate::provider;
 use crate::session::Session;
+use crate::trust::{Certs, Trust, no_pem, read_certs};
 use alloc::sync::Arc;
 use core::fmt;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::{ClientConfig, ClientConnection};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// How TLS is spoken. Cheap to clone. Its `Debug` shows no key.
 #[derive(Clone)]
@@ -47,6 +49,11 @@ impl Tls {
             .map_err(|error| io::Error::other(error.to_string()))?;
         Ok(Session::new(connection))
     }
+
+    #[cfg(all(test, any(feature = "ring", feature = "aws-lc-rs")))]
+    pub(crate) fn provider(&self) -> &CryptoProvider {
+        self.config.crypto_provider()
+    }
 }
 
 impl fmt::Debug for Tls {
@@ -65,15 +72,10 @@ fn server_name(host: &str) -> Result<ServerName<'static>, TlsError> {
 #[derive(Default)]
 #[must_use = "nothing is made before `build`"]
 pub struct TlsBuilder {
-    ca: Vec<Certs>,
+    trust: Trust,
     client: Option<Client>,
     server_name: Option<String>,
     provider: Option<Arc<CryptoProvider>>,
-}
-
-enum Certs {
-    File(PathBuf),
-    Der(Vec<u8>),
 }
 
 enum Client {
@@ -84,13 +86,22 @@ enum Client {
 impl TlsBuilder {
     /// Trusts the authorities of a PEM file, and no longer the system's. May be repeated.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.ca.push(Certs::File(path.into()));
+        self.trust.add(Certs::File(path.into()));
         self
     }
 
     /// Trusts an authority, its certificate as DER, and no longer the system's. May be repeated.
     pub fn ca_der(mut self, certificate: impl Into<Vec<u8>>) -> Self {
-        self.ca.push(Certs::Der(certificate.into()));
+        self.trust.add(Certs::Der(certificate.into()));
+        self
+    }
+
+    /// Trusts the authorities that Mozilla's browser trusts, as they were when `webpki-roots` was built, and no longer the
+    /// system's; beside those of [`ca_file`](Self::ca_file) and [`ca_der`](Self::ca_der), if any. For images that have no
+    /// certificates of their own.
+    #[cfg(feature = "webpki-roots")]
+    pub fn webpki_roots(mut self) -> Self {
+        self.trust.add(Certs::Mozilla);
         self
     }
 
@@ -114,10 +125,33 @@ impl TlsBuilder {
         self
     }
 
-    /// Whose cryptography is used, in place of `ring`'s.
+    /// Whose cryptography is used, in place of the one that is compiled in: with fewer algorithms, for instance, or of
+    /// another crate.
+    ///
+    /// ```
+    /// # #[cfg(feature = "ring")]
+    /// # fn main() -> Result<(), redlock_tls::TlsError> {
+    /// use redlock_tls::{Tls, rustls::crypto::{CryptoProvider, ring}};
+    ///
+    /// let tls13_only = ring::ALL_CIPHER_SUITES.iter().filter(|suite| suite.tls13().is_some()).copied();
+    /// let provider = CryptoProvider { cipher_suites: tls13_only.collect(), ..ring::default_provider() };
+    /// # if false {
+    /// let tls = Tls::builder().provider(provider.into()).ca_file("/etc/redis/ca.pem").build()?;
+    /// # let _ = tls;
+    /// # }
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "ring"))]
+    /// # fn main() {}
+    /// ```
     pub fn provider(mut self, provider: Arc<CryptoProvider>) -> Self {
         self.provider = Some(provider);
         self
+    }
+
+    /// Uses `aws-lc-rs`' cryptography, where `ring` is compiled in too.
+    #[cfg(feature = "aws-lc-rs")]
+    pub fn aws_lc_rs(self) -> Self {
+        self.provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
     }
 
     /// Reads the files, and checks it all.
@@ -126,12 +160,12 @@ impl TlsBuilder {
     ///
     /// What cannot be used, and why.
     pub fn build(self) -> Result<Tls, TlsError> {
-        let provider = self.provider.or_else(default_provider).ok_or(TlsError::NoProvider)?;
-        let roots = if self.ca.is_empty() { system_roots()? } else { own_roots(self.ca)? };
+        // With one in hand rustls does not look for one by itself, which ends in a panic where it finds two, or none.
+        let provider = self.provider.map_or_else(provider::compiled_in, Ok)?;
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError::Provider(error.to_string()))?
-            .with_root_certificates(roots);
+            .with_root_certificates(self.trust.roots()?);
         let config = match self.client {
             None => config.with_no_client_auth(),
             Some(client) => {
@@ -164,60 +198,4 @@ impl Client {
             }
         }
     }
-}
-
-fn read_certs(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let fail = |error| no_pem(path, &error, "certificate");
-    let certs: Vec<_> =
-        CertificateDer::pem_file_iter(path).map_err(fail)?.collect::<Result<_, _>>().map_err(fail)?;
-    if certs.is_empty() { Err(fail(pem::Error::NoItemsFound)) } else { Ok(certs) }
-}
-
-/// In words that show nothing of the file: a section's title, or what else the parser shows, may be a part of a key.
-fn no_pem(path: &Path, error: &pem::Error, what: &str) -> TlsError {
-    let detail = if let pem::Error::Io(error) = error {
-        error.to_string()
-    } else if matches!(error, pem::Error::NoItemsFound) {
-        format!("no {what} in it")
-    } else {
-        "not valid PEM".to_owned()
-    };
-    TlsError::File { path: path.to_owned(), detail }
-}
-
-fn own_roots(ca: Vec<Certs>) -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    for certs in ca {
-        let certs = match certs {
-            Certs::File(path) => read_certs(&path)?,
-            Certs::Der(der) => vec![CertificateDer::from(der)],
-        };
-        for cert in certs {
-            roots.add(cert).map_err(|error| TlsError::Roots(error.to_string()))?;
-        }
-    }
-    Ok(roots)
-}
-
-/// Some systems have certificates that nobody can read: those are left out, as long as there are others.
-fn system_roots() -> Result<RootCertStore, TlsError> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        let why = found.errors.first().map_or_else(|| "the system has none".to_owned(), ToString::to_string);
-        return Err(TlsError::Roots(why));
-    }
-    Ok(roots)
-}
-
-#[cfg(feature = "ring")]
-#[expect(clippy::unnecessary_wraps, reason = "without the feature there is none")]
-fn default_provider() -> Option<Arc<CryptoProvider>> {
-    Some(Arc::new(rustls::crypto::ring::default_provider()))
-}
-
-#[cfg(not(feature = "ring"))]
-const fn default_provider() -> Option<Arc<CryptoProvider>> {
-    None
 }

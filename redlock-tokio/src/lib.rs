@@ -25,6 +25,23 @@
 //! # Ok(()) }
 //! ```
 //!
+//! Of many processes one leads, and another takes over when it is gone:
+//!
+//! ```no_run
+//! # async fn scheduler(epoch: Option<redlock_tokio::Fence>) {}
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! # let redlock = redlock_tokio::Redlock::connect(["redis://10.0.0.1"]).await?;
+//! let mut election = redlock.elect("scheduler").fenced();
+//! loop {
+//!     let term = election.campaign().await?;
+//!     // Dropped at its next await when the term is lost; then it campaigns again.
+//!     if let Err(reason) = term.until_lost(scheduler(term.fence())).await {
+//!         eprintln!("leads no more: {reason}");
+//!     }
+//! }
+//! # }
+//! ```
+//!
 //! A guard is gone once it is released:
 //!
 //! ```compile_fail,E0382
@@ -66,9 +83,11 @@
 //!
 //! # TLS
 //!
-//! `rediss://` needs the feature `tls`; without it, and without [`Builder::tls`], such an address is refused when a client
-//! is built. It trusts what the system trusts. For an authority of your own, a client certificate or another server name,
-//! give the builder a [`redlock_tls::Tls`](https://docs.rs/redlock-tls). The handshake is a part of the handshake timeout.
+//! `rediss://` needs the feature `tls` (rustls with `ring`), `tls-aws-lc-rs`, or `tls-no-provider` for cryptography of your
+//! own; without one, and without [`Builder::tls`], such an address is refused when a client is built. It trusts what the
+//! system trusts. For an authority of your own, Mozilla's (feature `tls-webpki-roots`), a client certificate or another
+//! server name, give the builder a [`redlock_tls::Tls`](https://docs.rs/redlock-tls). The handshake is a part of the handshake
+//! timeout.
 //!
 //! What Redlock guarantees, and what it does not, is said in [`redlock_core`].
 #![forbid(unsafe_code)]
@@ -85,9 +104,9 @@ pub use system::SystemClock;
 pub use redlock_core::handoff::names::*;
 #[doc(inline)]
 pub use redlock_core::handoff::task::{
-    Acquire, Acquiring, BoxFuture, Events, Guard, Lost, Runtime, Secure, Socket, Transport,
+    Acquire, Acquiring, BoxFuture, Election, Events, Guard, Lost, Runtime, Secure, Socket, Transport,
 };
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-no-provider")]
 #[doc(no_inline)]
 pub use redlock_tls::{Tls, TlsBuilder, TlsError};
 
@@ -105,6 +124,7 @@ const _: () = {
     sent::<Builder>();
     sent::<Guard>();
     sent::<Events>();
+    sent::<Election>();
     error::<BuildError>();
     error::<AcquireError>();
     error::<ExtendError>();

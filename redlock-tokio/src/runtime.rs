@@ -4,7 +4,7 @@ use crate::socket::Sockets;
 use crate::system::{SystemClock, SystemEntropy};
 use alloc::sync::Arc;
 use core::time::Duration;
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-no-provider")]
 use redlock_core::handoff::task::Secure;
 use redlock_core::handoff::task::{BoxFuture, Runtime, Transport};
 use redlock_core::handoff::{Clock, Entropy};
@@ -45,7 +45,7 @@ impl Runtime for Tokio {
         Arc::new(Sockets)
     }
 
-    #[cfg(feature = "tls")]
+    #[cfg(feature = "tls-no-provider")]
     fn secure() -> Result<Option<Arc<dyn Secure>>, String> {
         let tls = redlock_tls::Tls::system().map_err(|error| error.to_string())?;
         Ok(Some(Arc::new(tls)))

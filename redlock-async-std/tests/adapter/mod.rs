@@ -7,7 +7,7 @@ mod facade;
 use redlock_async_std::AsyncIo;
 use redlock_core::handoff::task;
 
-pub use facade::{Acquire, Events, Guard};
+pub use facade::{Acquire, Election, Events, Guard};
 pub use redlock_async_std::SystemClock;
 pub use redlock_core::handoff::names::*;
 

@@ -1,8 +1,8 @@
 //! TLS, or nothing that could be mistaken for it.
 
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-no-provider")]
 pub(crate) use redlock_tls::{Session, Tls};
-#[cfg(not(feature = "tls"))]
+#[cfg(not(feature = "tls-no-provider"))]
 pub(crate) use without::{Session, Tls};
 
 use redlock_core::Config;
@@ -17,18 +17,18 @@ pub(crate) fn for_nodes(config: &Config, given: Option<Tls>) -> Result<Option<Tl
     }
 }
 
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-no-provider")]
 fn of_system(_address: &redlock_core::Address) -> Result<Tls, BuildError> {
     Tls::system().map_err(|error| BuildError::System(error.to_string()))
 }
 
-#[cfg(not(feature = "tls"))]
+#[cfg(not(feature = "tls-no-provider"))]
 fn of_system(address: &redlock_core::Address) -> Result<Tls, BuildError> {
     Err(BuildError::TlsUnsupported { address: address.to_string() })
 }
 
 /// The same names without the feature: there is never one of either.
-#[cfg(not(feature = "tls"))]
+#[cfg(not(feature = "tls-no-provider"))]
 #[expect(clippy::needless_pass_by_ref_mut, reason = "as the real ones are called")]
 mod without {
     use std::io::{self, Read, Write};

@@ -96,6 +96,10 @@ impl<R: Adapter> Redlock<R> {
         Acquire(self.0.acquire_all(resources))
     }
 
+    pub fn elect(&self, resource: impl AsRef<[u8]>) -> Election {
+        Election(self.0.elect(resource))
+    }
+
     pub fn events(&self) -> Events {
         Events(self.0.events())
     }
@@ -169,6 +173,32 @@ impl Acquire<'_> {
     /// The body never awaits, so that it is not stopped, as in a thread.
     pub fn hold<R>(self, body: impl FnOnce(&Guard) -> R) -> Result<R, HoldError<R>> {
         wait(self.0.hold(async |guard| body(&Guard(guard.share()))))
+    }
+}
+
+#[derive(Debug)]
+pub struct Election(task::Election);
+
+impl Deref for Election {
+    type Target = task::Election;
+
+    fn deref(&self) -> &task::Election {
+        &self.0
+    }
+}
+
+impl Election {
+    builder_methods! {
+        ttl(ttl: Duration);
+        fenced();
+    }
+
+    pub fn campaign(&mut self) -> Result<Guard, AcquireError> {
+        wait(self.0.campaign()).map(Guard)
+    }
+
+    pub fn campaign_for(&mut self, timeout: Duration) -> Result<Option<Guard>, AcquireError> {
+        wait_for(self.0.campaign(), timeout).transpose().map(|guard| guard.map(Guard))
     }
 }
 

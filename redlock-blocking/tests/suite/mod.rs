@@ -21,6 +21,7 @@
 pub mod acquire;
 pub mod cluster;
 pub mod connect;
+pub mod election;
 pub mod faults;
 pub mod fence;
 pub mod hold;
@@ -118,6 +119,16 @@ macro_rules! behaviours {
             r9_where_no_quorum_tells_the_retry_delay_rules
             a_node_that_restarts_is_asked_again
             r9_a_push_lost_with_its_connection_is_made_up_for
+        }
+        $crate::behaviours! { $run, election:
+            one_leads_and_the_next_follows_a_resignation
+            a_leader_whose_keys_are_gone_is_followed_and_campaigns_again
+            epochs_grow_whoever_leads
+            an_epoch_that_does_not_grow_is_refused
+            who_has_led_rests_and_who_still_leads_waits
+            a_campaign_that_is_called_off_leaves_nothing
+            a_majority_that_is_down_is_waited_for
+            a_campaign_that_cannot_be_won_says_why_and_pauses
         }
         $crate::behaviours! { $run, connect:
             r27_a_quorum_is_enough

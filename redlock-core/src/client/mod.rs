@@ -1,9 +1,11 @@
 //! The engine: N nodes and all operations in flight.
 //!
-//! `nodes` has what happens on connections, `claims` carries out what the quorum machines want, `loss` what nodes tell holders, `operations` has what was
-//! asked for, `queue` whose turn it is for a resource, `output` the queue to the driver, `timers` the order of what is due, `view` what can be looked at, `wake` the
-//! nodes' word that a key has changed.
+//! `nodes` has what happens on connections, `claims` carries out what the quorum machines want, `loss` what nodes tell
+//! holders, `operations` has what was asked for and `acquire` the most of it, `queue` whose turn it is for a resource,
+//! `output` the queue to the driver, `timers` the order of what is due, `view` what can be looked at, `wake` the nodes' word
+//! that a key has changed.
 
+mod acquire;
 mod claims;
 mod closing;
 mod keys;

@@ -1,7 +1,8 @@
 //! Acquires of one resource that wait for each other inside the client, and for what it holds itself.
 
+use super::acquire::AcquirePhase;
 use super::claims::Entry;
-use super::operations::{AcquirePhase, Operation};
+use super::operations::Operation;
 use super::{Client, SPARE};
 use crate::error::{AcquireErrorKind, Holder, NodeOutcome, NodeReport};
 use crate::machine::{Queue, RoundLoss, Watch};

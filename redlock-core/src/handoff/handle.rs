@@ -34,6 +34,10 @@ impl<D: Driver> Handle<D> {
         Self { hub, cell, is_done: false }
     }
 
+    pub(super) const fn cell(&self) -> &Arc<LockCell> {
+        &self.cell
+    }
+
     fn shared(&self) -> &Shared<D> {
         self.hub.shared()
     }

@@ -154,8 +154,47 @@ macro_rules! __acquire_methods {
     };
 }
 
-/// A client's methods that do not wait, for a type whose field `hub` is a [`Hub`](crate::handoff::Hub), with an `Acquire` and
-/// `Events` in scope.
+/// A candidate's methods that do not wait, for a type whose field `election` is an [`Election`](crate::handoff::Election).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __election_methods {
+    () => {
+        /// After which time nodes forget a leader that is gone, and others can be elected; 10 s where none is named. See
+        /// [`Acquire::ttl`].
+        pub fn ttl(self, ttl: core::time::Duration) -> Self {
+            Self { election: self.election.with(|options| options.ttl(ttl)) }
+        }
+
+        /// Gives each term a [`Fence`]($crate::Fence), its epoch, which grows from term to term, whoever leads: hand it to the
+        /// store that the leader writes to, which has to refuse what comes with a smaller one than it has seen. See
+        /// [`AcquireRequest::fenced`]($crate::AcquireRequest::fenced) for what it costs, and `fence()` of the guard.
+        pub fn fenced(self) -> Self {
+            Self { election: self.election.with(|options| options.fenced()) }
+        }
+
+        /// How long before its deadline a term that is not renewed in time is reported as expiring; a quarter of the time
+        /// that it was last good for where none is named (R17).
+        pub fn expiring_lead(self, lead: core::time::Duration) -> Self {
+            Self { election: self.election.with(|options| options.expiring_lead(lead)) }
+        }
+
+        /// What is stood for, as text; what is no UTF-8 is replaced.
+        #[must_use]
+        pub fn resource(&self) -> alloc::borrow::Cow<'_, str> {
+            self.election.resource()
+        }
+
+        /// The largest fence of this candidate's terms; `None` before the first of them, and where it is not
+        /// [fenced](Self::fenced).
+        #[must_use]
+        pub fn epoch(&self) -> Option<$crate::Fence> {
+            self.election.epoch()
+        }
+    };
+}
+
+/// A client's methods that do not wait, for a type whose field `hub` is a [`Hub`](crate::handoff::Hub), with an `Acquire`, an
+/// `Election` and `Events` in scope.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __client_methods {
@@ -173,6 +212,13 @@ macro_rules! __client_methods {
         /// Acquires several resources as one lock, all or none on each node.
         pub fn acquire_all(&self, resources: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Acquire<'_> {
             Acquire::new(self, $crate::handoff::AcquireOptions::all(resources))
+        }
+
+        /// Stands for election: whoever holds the resource leads. A term is a lock that is renewed for as long as the leader
+        /// wants and [watched](Acquire::watch_loss); nothing is asked before the first
+        /// [campaign](Election::campaign).
+        pub fn elect(&self, resource: impl AsRef<[u8]>) -> Election {
+            Election::new($crate::handoff::Election::new(&self.hub, resource))
         }
 
         /// How the nodes stand, in the order in which they were given.

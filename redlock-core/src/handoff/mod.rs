@@ -7,6 +7,7 @@
 //! - [`Acquiring`], [`Extending`], [`Releasing`], [`Connecting`], [`Closing`], [`Lost`]: futures that know
 //!   [`core::task::Waker`] and nothing else. A runtime awaits them; a thread polls them with a waker that unparks it.
 //! - [`Handle`]: what a guard is made of. It answers from the local clock, without the engine.
+//! - [`Election`]: a candidate, whose [`Campaigning`] ends with the handle of a term.
 //! - [`Subscription`]: the events, bounded.
 //! - [`dial`] and [`CallbackThread`]: from a name to a connection, and where callbacks run.
 //! - `task` (feature `task`): all of an asynchronous adapter that is not its runtime.
@@ -26,6 +27,7 @@ mod after;
 mod callbacks;
 mod cell;
 pub mod dial;
+mod election;
 mod environment;
 mod feed;
 mod handle;
@@ -38,6 +40,7 @@ mod observe;
 mod options;
 mod outcome;
 mod pending;
+mod state;
 mod sync;
 #[cfg(feature = "task")]
 pub mod task;
@@ -50,6 +53,7 @@ mod unsent;
 pub use after::Callback;
 pub use callbacks::CallbackThread;
 pub use cell::Expiring;
+pub use election::{Campaigning, Election};
 pub use environment::{CallbackRunner, Clock, Entropy, Environment};
 pub use feed::{DEFAULT_FEED, Subscription};
 pub use handle::{Handle, Lost};

@@ -59,6 +59,11 @@ impl AcquireOptions {
         Self { request: self.request.watch_loss() }
     }
 
+    /// See [`AcquireRequest::delay`].
+    pub fn delay(self, delay: Duration) -> Self {
+        Self { request: self.request.delay(delay) }
+    }
+
     /// The resources, as they were given.
     #[must_use]
     pub fn resources(&self) -> &[Bytes] {

@@ -94,7 +94,7 @@ impl fmt::Display for BuildError {
             Self::TlsUnsupported { address } => {
                 write!(
                     f,
-                    "{address} asks for TLS, which this build does not speak; use redis:// through a tunnel"
+                    "{address} asks for TLS, which this build does not speak: turn the feature `tls` on"
                 )
             }
         }

@@ -51,6 +51,7 @@ pub struct AcquireRequest {
     pub(crate) expiring_lead: Option<Duration>,
     pub(crate) fenced: bool,
     pub(crate) watch_loss: bool,
+    pub(crate) delay: Duration,
     pub(crate) entropy: [u8; 16],
 }
 
@@ -69,6 +70,7 @@ impl AcquireRequest {
             expiring_lead: None,
             fenced: false,
             watch_loss: false,
+            delay: Duration::ZERO,
             entropy,
         }
     }
@@ -141,6 +143,13 @@ impl AcquireRequest {
         Self { watch_loss: true, ..self }
     }
 
+    /// Sends the first round after so long, not at once; until then it asks nothing and holds no place in the line of
+    /// those that wait in the same client. The wait counts from the call all the same: where it ends sooner, the round is sent
+    /// then. For who must let others come first, as after a term of an [election](crate::machine::Election).
+    pub fn delay(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+
     /// The resources, as they were given.
     #[must_use]
     pub fn resources(&self) -> &[Bytes] {
@@ -183,6 +192,12 @@ impl AcquireRequest {
         self.watch_loss
     }
 
+    /// After how long the first round is sent.
+    #[must_use]
+    pub fn named_delay(&self) -> Duration {
+        self.delay
+    }
+
     /// How long before its deadline the lock is reported as expiring, where that was named.
     #[must_use]
     pub fn named_expiring_lead(&self) -> Option<Duration> {
@@ -202,6 +217,7 @@ impl fmt::Debug for AcquireRequest {
             .field("expiring_lead", &self.expiring_lead)
             .field("fenced", &self.fenced)
             .field("watch_loss", &self.watch_loss)
+            .field("delay", &self.delay)
             .finish_non_exhaustive()
     }
 }

@@ -47,6 +47,57 @@ fn r9_delays_are_random_within_their_bounds() {
 }
 
 #[test]
+fn a_delayed_acquire_asks_nothing_before_and_stands_in_nobodys_way() {
+    let mut bench = Bench::new(3);
+    let request = bench.request("orders").delay(ms(250)).wait(Duration::MAX);
+    let delayed = bench.ask(request);
+    let request = bench.request("orders").wait(Duration::MAX);
+    let other = bench.ask(request);
+    assert_eq!(bench.sent_to_all(), ["SET orders T1 NX PX 10000"], "who comes later is first");
+    bench.reply_all(OK);
+    let told = bench.told();
+    let lock = match &told[..] {
+        [Event::Acquired { operation, lock, .. }] if *operation == other => *lock,
+        told => panic!("{told:?}"),
+    };
+    bench.at(249);
+    bench.nothing_told();
+    assert_eq!(bench.client.poll_timeout().expect("its delay").at, at(250));
+    bench.at(250);
+    for node in 0..3 {
+        assert_eq!(bench.sent(node), [] as [String; 0], "it waits in line behind the client's own lock");
+    }
+    bench.release(lock);
+    let sent = bench.sent_to_all();
+    assert!(sent.len() == 2 && sent[1].starts_with("SET orders T2"), "{sent:?}");
+    bench.reply_all(ONE);
+    bench.reply_all(OK);
+    let is_granted =
+        |event: &Event| matches!(event, Event::Acquired { operation, .. } if *operation == delayed);
+    assert!(bench.told().iter().any(is_granted));
+}
+
+#[test]
+fn a_delay_is_cut_to_the_wait_and_can_be_called_off() {
+    let mut bench = Bench::new(3);
+    let request = bench.request("orders").delay(ms(250)).wait(ms(100));
+    bench.ask(request);
+    bench.at(99);
+    for node in 0..3 {
+        assert_eq!(bench.sent(node), [] as [String; 0]);
+    }
+    bench.at(100);
+    assert_eq!(bench.sent_to_all(), ["SET orders T1 NX PX 10000"], "one round when the wait ends");
+    let request = bench.request("orders").delay(ms(250)).wait(Duration::MAX);
+    let operation = bench.ask(request);
+    bench.forget();
+    bench.client.cancel(operation, bench.now);
+    bench.drain();
+    let error = bench.acquire_failed();
+    assert_eq!((error.kind, error.attempts), (AcquireErrorKind::Cancelled, 0));
+}
+
+#[test]
 fn each_lost_round_that_another_one_follows_is_told_and_counted() {
     let mut bench = Bench::with(1, |config| config);
     let request = bench.request("orders").wait(ms(60_000)).attempts(3);

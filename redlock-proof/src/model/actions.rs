@@ -1,6 +1,6 @@
 //! What can happen next.
 
-use super::state::{CLIENTS, NODES, State, Up, World};
+use super::state::{ATTEMPTS, Ask, CLIENTS, NODES, State, Up, World};
 use redlock_core::machine::{Answer, Verb};
 
 /// What has happened to a server just before it executes a command: it could have happened earlier, but nobody knows before.
@@ -35,6 +35,11 @@ pub(super) enum Action {
     /// The client finds out that the second node of the alias is the first's second name (R24).
     Void {
         client: u8,
+    },
+    /// The client asks the node whether its key has the token still: it was told that it changed, or asks anyway.
+    Look {
+        client: u8,
+        node: u8,
     },
     /// What is queued for the node is handed out.
     HandOut {
@@ -102,6 +107,9 @@ pub(super) fn enabled(world: &World<'_>, state: &State, actions: &mut Vec<Action
         user_actions(world, state, client, actions);
     }
     for (client, node) in ends() {
+        if may_look(world, state, client, node) {
+            actions.push(Action::Look { client: small(client), node: small(node) });
+        }
         link_actions(world, state, client, node, actions);
     }
     for server in 0..NODES {
@@ -162,6 +170,18 @@ fn user_actions(world: &World<'_>, state: &State, client: usize, actions: &mut V
     }
 }
 
+/// A holder looks at its key where the node has confirmed the token, one look at a time.
+fn may_look(world: &World<'_>, state: &State, client: usize, node: usize) -> bool {
+    let link = world.link(state, client, node);
+    let supported = |attempt: usize| {
+        let view = world.view(&state.slots[client][attempt]);
+        view.is_some_and(|view| view.held && view.support[node].is_some())
+    };
+    state.done[client].looks < world.model.clients[client].looks_at_most
+        && link.up == Up::Ready
+        && (0..ATTEMPTS).any(|attempt| supported(attempt) && !link.is_looking(attempt))
+}
+
 fn link_actions(world: &World<'_>, state: &State, client: usize, node: usize, actions: &mut Vec<Action>) {
     let model = world.model;
     let link = world.link(state, client, node);
@@ -172,9 +192,10 @@ fn link_actions(world: &World<'_>, state: &State, client: usize, node: usize, ac
     if let Some(command) = link.sent.first() {
         let ways = world.ways(state, client, node, command);
         actions.extend(ways.map(|after| Action::Execute { client: end, node: at, after }));
-        if command.verb != Verb::Release && state.errors < model.errors_at_most {
+        if !matches!(command.asks, Ask::To(Verb::Release) | Ask::Look) && state.errors < model.errors_at_most
+        {
             for (choice, answer) in model.errors.iter().enumerate() {
-                let extends = matches!(command.verb, Verb::Extend { .. });
+                let extends = matches!(command.asks, Ask::To(Verb::Extend { .. }));
                 if extends || matches!(answer, Answer::NotApplied) {
                     actions.push(Action::Fail { client: end, node: at, choice: small(choice) });
                 }

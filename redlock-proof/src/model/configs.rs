@@ -1,4 +1,4 @@
-//! The models: what can happen in each, and how much of it.
+//! What a model is: what can happen in it, and how much of it.
 
 use super::faults::Fault;
 use super::properties::Met;
@@ -34,6 +34,8 @@ pub struct Plan {
     /// One after the other, else any of them each time.
     pub(super) extends_in_order: bool,
     pub(super) extend_until: u8,
+    /// How often it looks at a key of its own, to see whether it is there.
+    pub(super) looks_at_most: u8,
     pub(super) max_hold: Option<u8>,
 }
 
@@ -49,6 +51,7 @@ impl Plan {
         extends_at_most: 0,
         extends_in_order: false,
         extend_until: u8::MAX,
+        looks_at_most: 0,
         max_hold: None,
     };
 }
@@ -122,7 +125,7 @@ pub struct Model {
     pub(super) sometimes: &'static [Met],
 }
 
-const FIRST: [bool; NODES] = [true, false, false];
+pub(super) const FIRST: [bool; NODES] = [true, false, false];
 pub(super) const ALL: [bool; NODES] = [true; NODES];
 
 impl Model {
@@ -235,6 +238,11 @@ impl Model {
         }
     }
 
+    /// Whether anybody looks at keys.
+    pub(super) fn looks(&self) -> bool {
+        self.clients.iter().any(|plan| plan.looks_at_most > 0)
+    }
+
     pub(super) fn is_one_token(&self) -> bool {
         self.fault == Some(Fault::OneToken)
     }
@@ -251,429 +259,5 @@ impl Model {
     /// Whether both clients may do the same.
     pub(super) fn clients_are_alike(&self) -> bool {
         self.renames && self.clients[0] == self.clients[1] && self.breaks[0] == self.breaks[1]
-    }
-}
-
-/// The models with the bounds that are checked on every change, the longest first.
-#[must_use]
-pub fn models() -> Vec<Model> {
-    vec![
-        fence_repair(),
-        restart(),
-        extend(),
-        renewal(),
-        one_node(),
-        fence(),
-        fence_late(),
-        fence_forget(),
-        rivals(),
-        repair(),
-        shorter(),
-        alias(),
-        amnesia(),
-        outbox(),
-        attempts(),
-        fence_clocks(),
-        connect(),
-    ]
-}
-
-/// What the fenced models have in common. A tick never comes: keys are gone at any moment instead.
-pub(super) const FENCED: Model = Model {
-    horizon: 0,
-    fenced: true,
-    starts: &[0, 1],
-    expires: true,
-    forget_at: ALL,
-    checks_support: false,
-    ..Model::NOTHING
-};
-/// One attempt, which may be given up, or whose lock may end, as soon as another is made.
-pub(super) const GRANT: Plan = Plan { attempts: 1, abandons: true, releases: true, ..Plan::NOTHING };
-/// Two of them.
-pub(super) const GRANTS: Plan = Plan { attempts: 2, ..GRANT };
-
-/// Fenced attempts after one another: keys that are gone at any moment, and counters that differ.
-fn fence() -> Model {
-    Model {
-        name: "fence",
-        clients: [GRANTS, GRANT],
-        starts: &[0, 1, 2],
-        sometimes: &[
-            Met::Granted,
-            Met::GrantedAgain,
-            Met::AttemptLost,
-            Met::Agreed,
-            Met::Raised,
-            Met::RaiseRefused,
-            Met::Beyond,
-            Met::Overtaken,
-            Met::BothHold,
-        ],
-        ..FENCED
-    }
-}
-
-/// The same with connections that break: SETs and raises that come late, or twice.
-fn fence_late() -> Model {
-    Model {
-        name: "fence-late",
-        clients: [GRANTS, GRANT],
-        breaks: [1, 0],
-        starts: &[0],
-        sometimes: &[
-            Met::GrantedAgain,
-            Met::Agreed,
-            Met::Raised,
-            Met::RaiseRefused,
-            Met::Beyond,
-            Met::Overtaken,
-            Met::LateRan,
-        ],
-        ..FENCED
-    }
-}
-
-/// Two nodes forget their counters, or one twice, and start them again from a clock that is not behind what they were.
-fn fence_forget() -> Model {
-    Model {
-        name: "fence-forget",
-        clients: [GRANTS, GRANT],
-        forgets: 2,
-        starts: &[0],
-        starts_again: &[Start::Own, Start::Ahead],
-        sometimes: &[
-            Met::GrantedAgain,
-            Met::Agreed,
-            Met::Raised,
-            Met::RaiseRefused,
-            Met::Beyond,
-            Met::Overtaken,
-            Met::CounterRestarted,
-        ],
-        ..FENCED
-    }
-}
-
-/// One attempt, and an extension after which a node may have to be repaired.
-pub(super) const HOLDER: Plan = Plan { extends: &[3], extends_at_most: 1, ..GRANT };
-
-/// Repairs of nodes that forgot their keys, after the holder has lost the lock too.
-fn fence_repair() -> Model {
-    Model {
-        name: "fence-repair",
-        clients: [HOLDER, Plan { start_after_extend: true, ..GRANTS }],
-        forgets: 1,
-        starts: &[0],
-        starts_again: &[Start::Own, Start::Ahead],
-        sometimes: &[
-            Met::GrantedAgain,
-            Met::Extended,
-            Met::Repaired,
-            Met::RepairRefused,
-            Met::LateRepair,
-            Met::CounterRestarted,
-        ],
-        ..FENCED
-    }
-}
-
-/// With clocks that are right fences grow in the order in which they are granted, and a fenced lock is a lock.
-fn fence_clocks() -> Model {
-    let plan = Plan { releases: true, ..RIVAL };
-    Model {
-        name: "fence-clocks",
-        clients: [Plan { start_until: 0, ..plan }, plan],
-        ttl: 2,
-        horizon: 2,
-        starts: &[0, 1],
-        expires: false,
-        checks_support: true,
-        sometimes: &[Met::Granted, Met::Raised, Met::HandedOver],
-        ..FENCED
-    }
-}
-
-/// Larger bounds: minutes, and some gigabytes.
-#[must_use]
-pub fn deep_models() -> Vec<Model> {
-    let mut longer = renewal();
-    longer.clients[0].max_hold = Some(5);
-    longer.horizon = 5;
-    let mut any_order = shorter();
-    any_order.clients[0].extends_in_order = false;
-    let mut more_extends = one_node();
-    more_extends.clients[0].extends_at_most = 3;
-    let mut released = extend();
-    released.clients[0].releases = true;
-    let mut two_extends = alias();
-    two_extends.clients[0].extends = &[1, 3];
-    two_extends.clients[0].extends_at_most = 2;
-    let mut later_repair = Model { horizon: 2, ..repair() };
-    later_repair.clients[0].extends_at_most = 1;
-    let mut any_time = outbox();
-    any_time.clients[1].start_from = 0;
-    let four = Model { clients: [GRANTS, GRANTS], starts: &[0, 1], ..fence() };
-    let broken_repair = Model {
-        clients: [HOLDER, GRANT],
-        breaks: [1, 0],
-        sometimes: &[Met::Repaired, Met::LateRepair, Met::LateRan, Met::CounterRestarted],
-        ..fence_repair()
-    };
-    vec![
-        four,
-        Model { starts: &[0, 1], ..fence_late() },
-        broken_repair,
-        Model { ended_at_once: false, ..connect() },
-        Model { ended_at_once: false, ..attempts() },
-        Model { horizon: 3, ..rivals() },
-        longer,
-        released,
-        more_extends,
-        any_order,
-        later_repair,
-        two_extends,
-        Model { horizon: 3, ..restart() },
-        Model { horizon: 2, ..amnesia() },
-        any_time,
-    ]
-}
-
-/// One attempt at once: that it may as well start later is the same but for the horizon.
-const ATTEMPT: Plan = Plan { attempts: 1, ..Plan::NOTHING };
-/// One attempt at any time.
-pub(super) const RIVAL: Plan = Plan { start_until: u8::MAX, ..ATTEMPT };
-
-/// Attempts after one another, with replies and commands that are lost or late.
-fn attempts() -> Model {
-    Model {
-        name: "attempts",
-        clients: [Plan { attempts: 2, abandons: true, releases: true, ..ATTEMPT }, RIVAL],
-        horizon: 0,
-        breaks: [1, 0],
-        sometimes: &[
-            Met::Granted,
-            Met::GrantedAgain,
-            Met::AttemptLost,
-            Met::HandedOver,
-            Met::Released,
-            Met::LateRan,
-            Met::Orphan,
-            Met::OwedSent,
-            Met::LateSet,
-        ],
-        ..Model::NOTHING
-    }
-}
-
-/// One attempt each, at any time, and connections of both that break.
-fn rivals() -> Model {
-    let plan = Plan { releases: true, ..RIVAL };
-    Model {
-        name: "rivals",
-        clients: [Plan { start_until: 0, ..plan }, plan],
-        horizon: 2,
-        breaks: [1, 0],
-        sometimes: &[
-            Met::Granted,
-            Met::AttemptLost,
-            Met::HandedOver,
-            Met::Released,
-            Met::ReleaseUnknown,
-            Met::LateRan,
-            Met::Orphan,
-            Met::OwedSent,
-            Met::AllGone,
-        ],
-        ..Model::NOTHING
-    }
-}
-
-/// Connections that are being made, or cannot be, and whatever is answered to a claim that has ended read at any time.
-fn connect() -> Model {
-    let plan = Plan { releases: true, ..ATTEMPT };
-    Model {
-        name: "connect",
-        clients: [plan, RIVAL],
-        horizon: 1,
-        breaks: [1, 0],
-        break_to: &[Up::Connecting, Up::Down],
-        idle_breaks: true,
-        gives_up: true,
-        sometimes: &[
-            Met::Granted,
-            Met::AttemptLost,
-            Met::LateSet,
-            Met::OwedSent,
-            Met::Orphan,
-            Met::ReleaseUnknown,
-            Met::LateRan,
-        ],
-        ..Model::NOTHING
-    }
-}
-
-/// Extensions, longer and shorter, across reconnects, errors and other forms of the command.
-fn extend() -> Model {
-    Model {
-        name: "extend",
-        clients: [Plan { extends: &[1, 3], extends_at_most: 2, ..ATTEMPT }, Plan::NOTHING],
-        horizon: 2,
-        breaks: [1, 0],
-        sometimes: &[
-            Met::Granted,
-            Met::Extended,
-            Met::ExtendFailed,
-            Met::Lowered,
-            Met::Expired,
-            Met::LateRan,
-            Met::AllGone,
-        ],
-        ..Model::NOTHING
-    }
-}
-
-/// Support is a matter of one node: many extensions, breaks and errors at one.
-fn one_node() -> Model {
-    Model {
-        name: "one-node",
-        clients: [
-            Plan { extends: &[1, 3], extends_at_most: 2, releases: true, ..ATTEMPT },
-            Plan { start_from: 1, ..RIVAL },
-        ],
-        nodes: 1,
-        horizon: 3,
-        breaks: [2, 0],
-        break_at: FIRST,
-        idle_breaks: true,
-        errors: &[Answer::NotApplied, Answer::Ambiguous, Answer::FormRefused],
-        errors_at_most: 1,
-        sometimes: &[
-            Met::Granted,
-            Met::Extended,
-            Met::ExtendFailed,
-            Met::Lowered,
-            Met::Expired,
-            Met::LateRan,
-            Met::Orphan,
-            Met::Resent,
-            Met::HandedOver,
-            Met::AllGone,
-        ],
-        ..Model::NOTHING
-    }
-}
-
-/// Extensions with a rival who takes what is free.
-fn shorter() -> Model {
-    Model {
-        name: "extend-rival",
-        clients: [
-            Plan { extends: &[1, 3], extends_at_most: 2, extends_in_order: true, extend_until: 0, ..ATTEMPT },
-            Plan { start_from: 1, ..RIVAL },
-        ],
-        horizon: 1,
-        breaks: [1, 0],
-        checks_support: false,
-        sometimes: &[Met::Granted, Met::Extended, Met::Lowered, Met::Expired, Met::HandedOver, Met::LateRan],
-        ..Model::NOTHING
-    }
-}
-
-/// A node loses its keys; the holder repairs it, or releases meanwhile, or the rival is faster.
-fn repair() -> Model {
-    Model {
-        name: "repair",
-        clients: [
-            Plan { extends: &[3], extends_at_most: 2, releases: true, ..ATTEMPT },
-            Plan { start_from: 1, ..RIVAL },
-        ],
-        horizon: 1,
-        forgets: 1,
-        forget_at: ALL,
-        hand_out: HandOut::RepairsLater,
-        sometimes: &[
-            Met::Extended,
-            Met::Repaired,
-            Met::RepairRefused,
-            Met::AssumptionBroken,
-            Met::Released,
-            Met::HandedOver,
-        ],
-        ..Model::NOTHING
-    }
-}
-
-/// Two of the nodes are one server (R14a, R24).
-fn alias() -> Model {
-    Model {
-        name: "alias",
-        clients: [Plan { extends: &[1], extends_at_most: 1, releases: true, ..ATTEMPT }, RIVAL],
-        horizon: 1,
-        alias: Some((1, 2)),
-        voids: true,
-        sometimes: &[Met::Granted, Met::Alias, Met::Duplicate, Met::Extended, Met::HandedOver],
-        ..Model::NOTHING
-    }
-}
-
-/// A node restarts without its keys, and gives no vote for one ttl (R25).
-fn restart() -> Model {
-    Model {
-        name: "restart",
-        clients: [Plan { extends: &[2], extends_at_most: 1, ..ATTEMPT }, RIVAL],
-        ttl: 2,
-        horizon: 2,
-        restarts: 1,
-        restart_at: ALL,
-        quarantine: true,
-        excuses: false,
-        sometimes: &[
-            Met::Granted,
-            Met::Muted,
-            Met::QuarantineOver,
-            Met::Extended,
-            Met::HandedOver,
-            Met::LateSet,
-        ],
-        ..Model::NOTHING
-    }
-}
-
-/// The same without: what follows a vote that a node gives against its word is left out, and counted.
-fn amnesia() -> Model {
-    Model {
-        name: "restart-unguarded",
-        horizon: 1,
-        quarantine: false,
-        excuses: true,
-        sometimes: &[Met::Granted, Met::Extended, Met::AssumptionBroken],
-        ..restart()
-    }
-}
-
-/// Renewal up to the end of `max_hold`.
-fn renewal() -> Model {
-    Model {
-        name: "renewal",
-        clients: [Plan { max_hold: Some(4), ..ATTEMPT }, Plan { start_from: 3, ..RIVAL }],
-        horizon: 4,
-        sometimes: &[Met::Renewed, Met::ExtendFailed, Met::Expired, Met::Expiring, Met::HandedOver],
-        ..Model::NOTHING
-    }
-}
-
-/// Commands that are handed out later than they were asked for.
-fn outbox() -> Model {
-    Model {
-        name: "outbox",
-        clients: [
-            Plan { extends: &[1], extends_at_most: 1, releases: true, ..ATTEMPT },
-            Plan { start_from: 1, ..RIVAL },
-        ],
-        horizon: 1,
-        hand_out: HandOut::Later,
-        sometimes: &[Met::Granted, Met::Extended, Met::Lowered, Met::Released, Met::HandedOver],
-        ..Model::NOTHING
     }
 }

@@ -3,7 +3,8 @@
 //! They are planted in the harness: in what is told to the claims, and where commands and answers go. The shipped code is
 //! the same in all models.
 
-use super::configs::{ALL, FENCED, GRANT, GRANTS, HOLDER, HandOut, Model, Plan, RIVAL, Start};
+use super::configs::{ALL, HandOut, Model, Plan, Start};
+use super::models::{FENCED, GRANT, GRANTS, HOLDER, RIVAL};
 use super::properties::Property;
 
 /// A fault; of some of them the code is innocent: what is assumed of nodes and clocks does not hold.
@@ -31,6 +32,12 @@ pub enum Fault {
     QuarantineIgnored,
     /// A node that restarted gives votes at once (without R25's guard).
     Unguarded,
+    /// A holder's look that finds the token counts as a confirmation (against R14).
+    LookProlongs,
+    /// A holder's look that does not find it changes nothing (against R14).
+    LookDropped,
+    /// What a look has found is told before the answers to what was sent before it (against R14).
+    LookAhead,
     /// Counters are raised without looking whose key it is (against §5, 4).
     RaisedBlindly,
     /// The largest counter is taken for the fence without a quorum that holds it (against §5, 4).
@@ -99,6 +106,13 @@ fn models() -> Vec<(Fault, Property, Model)> {
     };
     let restarts =
         Model { clients: [attempt, attempt], restarts: 1, restart_at: ALL, excuses: false, ..tries.clone() };
+    let looks = Model {
+        clients: [Plan { looks_at_most: 1, ..holds }, Plan::NOTHING],
+        horizon: 1,
+        forgets: 1,
+        forget_at: ALL,
+        ..tries.clone()
+    };
     let mut all = fence_faults();
     all.extend([
         (
@@ -141,6 +155,9 @@ fn models() -> Vec<(Fault, Property, Model)> {
         ),
         (Fault::QuarantineIgnored, Property::Exclusion, Model { quarantine: true, ..restarts.clone() }),
         (Fault::Unguarded, Property::Exclusion, restarts),
+        (Fault::LookProlongs, Property::Support, looks.clone()),
+        (Fault::LookDropped, Property::Support, looks.clone()),
+        (Fault::LookAhead, Property::Support, looks),
     ]);
     all
 }

@@ -3,6 +3,7 @@
 mod actions;
 mod configs;
 mod faults;
+mod models;
 mod properties;
 mod search;
 mod state;
@@ -10,8 +11,9 @@ mod step;
 mod table;
 mod trace;
 
-pub use configs::{Model, Plan, deep_models, models};
+pub use configs::{Model, Plan};
 pub use faults::{Fault, Planted, planted};
+pub use models::{deep_models, models};
 pub use properties::{Met, Property, Violation};
 pub use search::{Outcome, search};
 pub use trace::Trace;

@@ -9,7 +9,8 @@ use core::fmt;
 pub enum Property {
     /// At no time do two claims believe that they hold the lock.
     Exclusion,
-    /// A node that supports a lock until some time has the token until then, unless it forgot it (R14).
+    /// A node that supports a lock until some time has the token until then, unless it forgot it; one that said last that
+    /// the token is not there supports nothing (R14).
     Support,
     /// No server counts twice for one lock (R14a).
     TwoNames,
@@ -125,6 +126,10 @@ pub enum Met {
     CounterRestarted,
     /// A repair is executed after a later fence was granted.
     LateRepair,
+    /// A holder's look at its key finds it.
+    LookedThere,
+    /// A holder's look finds that the token is not there.
+    LookedGone,
 }
 
 impl Met {
@@ -204,6 +209,10 @@ fn support(
     let mut counted = [false; NODES];
     for (node, until) in view.support.iter().enumerate() {
         let Some(until) = until.filter(|until| *until > state.now()) else { continue };
+        if state.slots[client][usize::from(attempt)].missing[node] {
+            let what = format!("n{node} supports {} and said that the token is gone", ["A", "B"][client]);
+            return Err(violated(Property::Support, what));
+        }
         let server = &state.servers[model.server_of(node)];
         let forgot = server
             .forgot

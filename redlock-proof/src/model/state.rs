@@ -34,12 +34,21 @@ pub(super) fn node_id(node: usize) -> NodeId {
     NodeId::new(u8::try_from(node).unwrap_or(u8::MAX))
 }
 
+/// What a server is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Ask {
+    /// What the claim wants.
+    To(Verb),
+    /// Whether the key has the claim's token: the holder's watch.
+    Look,
+}
+
 /// A command of a client's attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Command {
     /// Which of the client's attempts it belongs to.
     pub(super) attempt: u8,
-    pub(super) verb: Verb,
+    pub(super) asks: Ask,
     /// The fence that a fenced repair brings along.
     pub(super) fence: u64,
 }
@@ -47,10 +56,14 @@ pub(super) struct Command {
 impl Command {
     /// What matters of it on a dead connection, where its answer is lost: neither its number nor its start.
     pub(super) const fn late(mut self) -> Self {
-        if let Verb::Extend { ttl, .. } = self.verb {
-            self.verb = Verb::Extend { round: 0, hand_out: 0, start: Instant::ZERO, ttl };
+        if let Ask::To(Verb::Extend { ttl, .. }) = self.asks {
+            self.asks = Ask::To(Verb::Extend { round: 0, hand_out: 0, start: Instant::ZERO, ttl });
         }
         self
+    }
+
+    pub(super) fn is_look_of(&self, attempt: usize) -> bool {
+        self.asks == Ask::Look && usize::from(self.attempt) == attempt
     }
 }
 
@@ -102,6 +115,12 @@ impl Link {
         self.up.is_ready() && self.outbox.is_empty() && self.sent.is_empty() && self.answers.is_empty()
     }
 
+    /// Whether the attempt's key is being looked at on the connection that stands.
+    pub(super) fn is_looking(&self, attempt: usize) -> bool {
+        let answered = self.answers.iter().map(|(command, _)| command);
+        self.outbox.iter().chain(&self.sent).chain(answered).any(|command| command.is_look_of(attempt))
+    }
+
     /// Every command that the server may still execute, those of dead connections included.
     pub(super) fn to_run(&self) -> impl Iterator<Item = &Command> {
         self.outbox.iter().chain(&self.sent).chain(self.late.iter().flatten())
@@ -126,6 +145,8 @@ pub(super) struct Slot {
     pub(super) floor: u8,
     /// The largest counter that it was told of, where a fault needs it.
     pub(super) highest: u8,
+    /// The nodes that said last that the token is not there, while it is held and looked for.
+    pub(super) missing: [bool; NODES],
 }
 
 /// The key on one server.
@@ -167,6 +188,7 @@ pub(super) struct Done {
     pub(super) attempts: u8,
     pub(super) extends: u8,
     pub(super) breaks: u8,
+    pub(super) looks: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -236,6 +258,10 @@ impl State {
         }
         for slot in renamed.slots.iter_mut().flatten().filter(|slot| slot.claim != 0) {
             slot.claim = world.renamed(slot.claim, order);
+            let missing = slot.missing;
+            for (node, place) in ORDERS[order].iter().enumerate() {
+                slot.missing[*place] = missing[node];
+            }
         }
         renamed
     }
@@ -288,6 +314,7 @@ pub(super) enum Input {
     Ready(NodeId, Reach),
     ReachChanged(NodeId, Reach),
     Void(NodeId),
+    ReadWithoutToken(NodeId),
     Extend(Duration),
     Release,
     Abandon,
@@ -304,6 +331,7 @@ impl Input {
             Self::Ready(node, reach) => Self::Ready(to(node), reach),
             Self::ReachChanged(node, reach) => Self::ReachChanged(to(node), reach),
             Self::Void(node) => Self::Void(to(node)),
+            Self::ReadWithoutToken(node) => Self::ReadWithoutToken(to(node)),
             other @ (Self::Extend(_) | Self::Release | Self::Abandon | Self::Timeout) => other,
         }
     }
@@ -469,6 +497,7 @@ impl<'m> World<'m> {
             Input::Ready(node, reach) => after.ready(node, reach, now, &mut effects),
             Input::ReachChanged(node, reach) => after.reach_changed(node, reach, now, &mut effects),
             Input::Void(node) => after.void(node, now, &mut effects),
+            Input::ReadWithoutToken(node) => after.read_without_token(node, now, &mut effects),
             Input::Extend(ttl) => round = after.extend(ttl, now, &mut effects).ok(),
             Input::Release => after.release(now, &mut effects),
             Input::Abandon => after.abandon(now, &mut effects),

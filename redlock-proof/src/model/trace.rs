@@ -3,7 +3,7 @@
 use super::actions::{Action, Mishap};
 use super::configs::Model;
 use super::properties::Violation;
-use super::state::{CLIENTS, Command, FORGOTTEN, NOBODY, NODES, State, World};
+use super::state::{Ask, CLIENTS, Command, FORGOTTEN, NOBODY, NODES, State, World};
 use super::step::{After, apply};
 use core::fmt;
 use redlock_core::machine::Verb;
@@ -89,12 +89,13 @@ fn beliefs(world: &World<'_>, state: &State) -> String {
 }
 
 fn command(command: &Command) -> String {
-    let verb = match command.verb {
-        Verb::Set => "SET".to_owned(),
-        Verb::Extend { ttl, .. } => format!("extension to {ttl:?}"),
-        Verb::Repair { ttl } => format!("repair for {ttl:?}"),
-        Verb::Raise { fence } => format!("raise to {fence}"),
-        Verb::Release => "release".to_owned(),
+    let verb = match command.asks {
+        Ask::To(Verb::Set) => "SET".to_owned(),
+        Ask::To(Verb::Extend { ttl, .. }) => format!("extension to {ttl:?}"),
+        Ask::To(Verb::Repair { ttl }) => format!("repair for {ttl:?}"),
+        Ask::To(Verb::Raise { fence }) => format!("raise to {fence}"),
+        Ask::To(Verb::Release) => "release".to_owned(),
+        Ask::Look => "look at its key".to_owned(),
     };
     match command.attempt {
         FORGOTTEN => format!("an old attempt's {verb}"),
@@ -126,6 +127,7 @@ fn describe(world: &World<'_>, state: &State, action: Action) -> String {
         Action::Release { client } => format!("{} releases", name(client)),
         Action::Abandon { client } => format!("{} calls the attempt off", name(client)),
         Action::Void { client } => format!("{} finds that two nodes are one", name(client)),
+        Action::Look { client, node } => format!("{} looks at its key on n{node}", name(client)),
         Action::HandOut { client, node } => {
             format!("{} hands out to n{node}: {}", name(client), first(&link(client, node).outbox))
         }

@@ -14,7 +14,7 @@ use redlock_tokio::Tokio;
 use std::sync::LazyLock;
 use tokio::runtime::Runtime;
 
-pub use facade::{Acquire, Events, Guard};
+pub use facade::{Acquire, Election, Events, Guard};
 pub use redlock_core::handoff::names::*;
 pub use redlock_tokio::SystemClock;
 

@@ -64,6 +64,16 @@ async fn r20_acquire_that_waits_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn r20_campaign() {
+    dropped_at_any_time(async |redlock| {
+        let mut election = redlock.elect("door").ttl(secs(3_600));
+        let _over = timeout(ms(15), election.campaign()).await;
+        drop(election.campaign().await);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn r20_extend() {
     dropped_at_any_time(async |redlock| {
         let guard = redlock.acquire("door").ttl(secs(3_600)).await.unwrap();

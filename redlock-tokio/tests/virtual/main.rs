@@ -13,6 +13,7 @@
 mod bench;
 mod cancel;
 mod connect;
+mod election;
 mod gather;
 mod hold;
 mod many;

@@ -47,6 +47,15 @@ fn a_server_of_another_authority_is_refused_with_the_reason() {
 }
 
 #[test]
+fn mozillas_authorities_are_no_others_unless_those_are_added() {
+    let Some(server) = Server::start("localhost", false) else { return };
+    let builder = || Tls::builder().webpki_roots();
+    let error = connect(&server, "localhost", builder().build().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("TLS: ") && error.contains("UnknownIssuer"), "{error}");
+    locks(connect(&server, "localhost", builder().ca_file(server.file("ca.pem")).build().unwrap()).unwrap());
+}
+
+#[test]
 fn a_certificate_for_another_name_is_refused_unless_that_name_is_given() {
     let Some(server) = Server::start("redis.example.com", false) else { return };
     let builder = || Tls::builder().ca_file(server.file("ca.pem"));

@@ -37,7 +37,8 @@ pub(super) fn tell(event: &Event, context: &Context) {
             | AcquireErrorKind::WaitOver { .. }
             | AcquireErrorKind::LimitReached(_)
             | AcquireErrorKind::Invalid(_)
-            | AcquireErrorKind::NoEntropy(_) => {
+            | AcquireErrorKind::NoEntropy(_)
+            | AcquireErrorKind::StaleEpoch { .. } => {
                 warn!(target: TARGET, resource, %error, took_seconds = seconds, "not acquired")
             }
         },

@@ -184,6 +184,8 @@ const fn acquire_outcome(kind: &AcquireErrorKind) -> &'static str {
         AcquireErrorKind::Invalid(_) => "invalid",
         AcquireErrorKind::Closed => "closed",
         AcquireErrorKind::NoEntropy(_) => "no_entropy",
+        // The engine has acquired by then: an election says this of a grant, and no event does.
+        AcquireErrorKind::StaleEpoch { .. } => "stale_epoch",
     }
 }
 

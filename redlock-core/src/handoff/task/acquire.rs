@@ -2,11 +2,10 @@
 
 use super::{Connections, Guard, Redlock, Runtime};
 use crate::error::AcquireError;
-use crate::event::LostReason;
 use crate::handoff::{self, AcquireOptions, HoldError, Hub, settle};
 use core::fmt;
-use core::future::{Future, IntoFuture, poll_fn};
-use core::pin::{Pin, pin};
+use core::future::{Future, IntoFuture};
+use core::pin::Pin;
 use core::task::{Context, Poll};
 
 /// An acquire that is being put together; awaited, or [held](Self::hold), it starts.
@@ -48,7 +47,7 @@ impl<'a> Acquire<'a> {
     /// Dropped, `body` is dropped and the lock is released.
     pub async fn hold<T>(self, body: impl AsyncFnOnce(&Guard) -> T) -> Result<T, HoldError<T>> {
         let guard = self.await?;
-        match until_lost(&guard, body(&guard)).await {
+        match guard.until_lost(body(&guard)).await {
             Ok(output) => {
                 let lost = guard.lost_reason();
                 settle(output, lost, guard.release().await)
@@ -56,17 +55,6 @@ impl<'a> Acquire<'a> {
             Err(reason) => Err(HoldError::Lost { reason, output: None }),
         }
     }
-}
-
-/// What `body` returns, unless the lock is lost before. That is looked at first, each time.
-async fn until_lost<T>(guard: &Guard, body: impl Future<Output = T>) -> Result<T, LostReason> {
-    let mut lost = guard.lost();
-    let mut body = pin!(body);
-    poll_fn(|cx| match Pin::new(&mut lost).poll(cx) {
-        Poll::Ready(reason) => Poll::Ready(Err(reason)),
-        Poll::Pending => body.as_mut().poll(cx).map(Ok),
-    })
-    .await
 }
 
 impl IntoFuture for Acquire<'_> {

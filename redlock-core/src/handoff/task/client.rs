@@ -1,7 +1,7 @@
 //! The client, and how one is made.
 
 use super::drive::Drive;
-use super::{Acquire, BoxFuture, Connections, Events, Runtime, Secure, Transport};
+use super::{Acquire, BoxFuture, Connections, Election, Events, Runtime, Secure, Transport};
 use crate::config::{Config, ConfigBuilder, Node};
 use crate::handoff::{BuildError, CallbackThread, Clock, Environment, Hub};
 use alloc::boxed::Box;

@@ -2,9 +2,13 @@
 
 use super::Connections;
 use crate::error::ExtendError;
+use crate::event::LostReason;
 use crate::handoff::{self, Handle, ReleaseError, Released};
 use crate::time::Instant;
 use alloc::vec::Vec;
+use core::future::{Future, poll_fn};
+use core::pin::{Pin, pin};
+use core::task::Poll;
 use core::time::Duration;
 
 /// A held lock, until it is released, dropped or lost.
@@ -37,6 +41,28 @@ impl Guard {
     /// Dropping it has no effect.
     pub fn lost(&self) -> Lost<'_> {
         self.handle.lost()
+    }
+
+    /// Runs `work` until it is done or the lock is lost, whichever is first; a lock that is lost is looked at first.
+    ///
+    /// When the lock is lost, `work` is dropped at its next await; what it does between two of them is not stopped. The lock is
+    /// not released here.
+    ///
+    /// # Errors
+    ///
+    /// Why the lock was lost. What `work` returned by then is dropped with it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, `work` is dropped; the lock stays as it is.
+    pub async fn until_lost<T>(&self, work: impl Future<Output = T>) -> Result<T, LostReason> {
+        let mut lost = self.lost();
+        let mut work = pin!(work);
+        poll_fn(|cx| match Pin::new(&mut lost).poll(cx) {
+            Poll::Ready(reason) => Poll::Ready(Err(reason)),
+            Poll::Pending => work.as_mut().poll(cx).map(Ok),
+        })
+        .await
     }
 
     /// Extends the lock, in place, to `ttl` from now. Answers with the deadline in force, within one node timeout.

@@ -1,7 +1,7 @@
 //! The asynchronous client, once for all runtimes.
 //!
 //! A runtime's crate brings a [`Runtime`]: where to spawn a task, how to sleep, a clock, entropy, and a [`Transport`] that
-//! makes connections. What its users see is here: [`Redlock`], [`Acquire`], [`Guard`], [`Events`].
+//! makes connections. What its users see is here: [`Redlock`], [`Acquire`], [`Guard`], [`Election`], [`Events`].
 //!
 //! One task per client, the driver, reads from the sockets and keeps the timers. Whoever starts an operation writes its
 //! bytes himself, on whichever thread he is, and then waits for the answer; where many are under way, they leave their bytes
@@ -12,6 +12,7 @@ mod acquire;
 mod client;
 mod connections;
 mod drive;
+mod election;
 mod events;
 mod guard;
 mod signal;
@@ -32,6 +33,7 @@ use std::io;
 pub use acquire::{Acquire, Acquiring};
 pub use client::{Builder, Redlock};
 pub use connections::Connections;
+pub use election::Election;
 pub use events::Events;
 pub use guard::{Guard, Lost};
 

@@ -5,7 +5,7 @@ use super::counter::number;
 use crate::model::actions::{ends, small};
 use crate::model::faults::Fault;
 use crate::model::properties::{Met, Property, violated};
-use crate::model::state::{ATTEMPTS, CLIENTS, Command, Input, NODES, Slot, Up, node_id, ttl};
+use crate::model::state::{ATTEMPTS, Ask, CLIENTS, Command, Input, NODES, Slot, Up, node_id, ttl};
 use redlock_core::NodeId;
 use redlock_core::machine::{Answer, Cause, Effect, EndReason, Reach, ReleaseVerdict, Verb};
 
@@ -133,9 +133,9 @@ impl Step<'_, '_> {
             Effect::Withdraw(node) => {
                 let keeps = self.fault(Fault::RepairAfterRelease);
                 let keep = |command: &Command| {
-                    let repair = matches!(command.verb, Verb::Repair { .. });
+                    let repair = matches!(command.asks, Ask::To(Verb::Repair { .. }));
                     usize::from(command.attempt) != attempt
-                        || command.verb == Verb::Release
+                        || matches!(command.asks, Ask::To(Verb::Release) | Ask::Look)
                         || (keeps && repair)
                 };
                 self.link(client, node.index()).outbox.retain(keep);
@@ -286,11 +286,11 @@ impl Step<'_, '_> {
             Verb::Repair { .. } => view.and_then(|view| view.fence).unwrap_or(0),
             Verb::Set | Verb::Extend { .. } | Verb::Raise { .. } | Verb::Release => 0,
         };
-        let command = Command { attempt: small(attempt), verb, fence };
+        let command = Command { attempt: small(attempt), asks: Ask::To(verb), fence };
         let early = self.fault(Fault::RepairAfterRelease) && verb == Verb::Release;
         let outbox = &mut self.link(client, node.index()).outbox;
         let at = if early {
-            outbox.iter().position(|other| matches!(other.verb, Verb::Repair { .. }))
+            outbox.iter().position(|other| matches!(other.asks, Ask::To(Verb::Repair { .. })))
         } else {
             None
         };

@@ -8,7 +8,7 @@ use crate::model::actions::{Mishap, small};
 use crate::model::configs::{Model, Start};
 use crate::model::faults::Fault;
 use crate::model::properties::Met;
-use crate::model::state::{CLIENTS, Command, NODES, Server, State, World, is_free_for};
+use crate::model::state::{Ask, CLIENTS, Command, NODES, Server, State, World, is_free_for};
 use redlock_core::machine::{Answer, Verb};
 
 impl World<'_> {
@@ -26,11 +26,11 @@ impl World<'_> {
         let model = self.model;
         let server = state.servers[model.server_of(node)];
         let token = self.token_of(client, command.attempt);
-        let tells = server.key.is_some_and(|key| match command.verb {
-            Verb::Set => true,
-            Verb::Repair { .. } => key.token != token,
-            Verb::Raise { .. } | Verb::Extend { .. } => key.token == token,
-            Verb::Release => false,
+        let tells = server.key.is_some_and(|key| match command.asks {
+            Ask::To(Verb::Set) => true,
+            Ask::To(Verb::Repair { .. }) => key.token != token,
+            Ask::To(Verb::Raise { .. } | Verb::Extend { .. }) | Ask::Look => key.token == token,
+            Ask::To(Verb::Release) => false,
         });
         let forgets = model.expires && state.forgets < model.forgets && server.counter.is_some();
         let starts = [(false, false), (true, false), (false, true), (true, true)].map(|(key, counter)| {
@@ -40,7 +40,7 @@ impl World<'_> {
                 _ if (key && !(tells && model.expires)) || (counter && !(counts && forgets)) => 0,
                 (true, true, _) => match model.fault {
                     Some(Fault::CounterFromZero) => 1,
-                    Some(Fault::RepairPutsFence) if matches!(command.verb, Verb::Repair { .. }) => 1,
+                    Some(Fault::RepairPutsFence) if matches!(command.asks, Ask::To(Verb::Repair { .. })) => 1,
                     Some(_) | None => small(model.starts_again.len()),
                 },
                 (true, false, None) => small(model.starts.len()),
@@ -59,11 +59,10 @@ impl World<'_> {
         let named = state.slots.iter().flatten().filter_map(|slot| self.view(slot)?.fence).map(number);
         let links = (0..CLIENTS).flat_map(|client| (0..NODES).map(move |node| (client, node)));
         let sent = links.flat_map(|(client, node)| self.link(state, client, node).to_run()).map(|command| {
-            match command.verb {
-                Verb::Raise { fence } => number(fence),
-                Verb::Set | Verb::Extend { .. } | Verb::Repair { .. } | Verb::Release => {
-                    number(command.fence)
-                }
+            match command.asks {
+                Ask::To(Verb::Raise { fence }) => number(fence),
+                Ask::To(Verb::Set | Verb::Extend { .. } | Verb::Repair { .. } | Verb::Release)
+                | Ask::Look => number(command.fence),
             }
         });
         counters.chain(named).chain(sent).chain(state.fences).max().unwrap_or(0)
@@ -72,12 +71,12 @@ impl World<'_> {
 
 /// Whether the script gets beyond its look at the key.
 fn runs(model: &Model, server: &Server, token: u8, command: &Command) -> bool {
-    match command.verb {
-        Verb::Set => server.key.is_none(),
-        Verb::Raise { .. } if model.fault == Some(Fault::RaisedBlindly) => true,
-        Verb::Raise { .. } => server.key.is_some_and(|key| key.token == token),
-        Verb::Repair { .. } => is_free_for(server.key, token),
-        Verb::Extend { .. } | Verb::Release => false,
+    match command.asks {
+        Ask::To(Verb::Set) => server.key.is_none(),
+        Ask::To(Verb::Raise { .. }) if model.fault == Some(Fault::RaisedBlindly) => true,
+        Ask::To(Verb::Raise { .. }) => server.key.is_some_and(|key| key.token == token),
+        Ask::To(Verb::Repair { .. }) => is_free_for(server.key, token),
+        Ask::To(Verb::Extend { .. } | Verb::Release) | Ask::Look => false,
     }
 }
 
@@ -102,19 +101,20 @@ impl Step<'_, '_> {
             return Answer::No;
         }
         let counter = self.counter(at, command, after);
-        let (counter, ttl) = match command.verb {
-            Verb::Set => (counter + 1, Some(self.world.model.set_ttl())),
-            Verb::Repair { ttl } => (counter.max(number(command.fence)), Some(ttl)),
-            Verb::Raise { fence } => (counter.max(number(fence)), None),
-            Verb::Extend { .. } | Verb::Release => (counter, None),
+        let (counter, ttl) = match command.asks {
+            Ask::To(Verb::Set) => (counter + 1, Some(self.world.model.set_ttl())),
+            Ask::To(Verb::Repair { ttl }) => (counter.max(number(command.fence)), Some(ttl)),
+            Ask::To(Verb::Raise { fence }) => (counter.max(number(fence)), None),
+            Ask::To(Verb::Extend { .. } | Verb::Release) | Ask::Look => (counter, None),
         };
         self.state.servers[at].counter = Some(counter);
         if let (Some(ttl), None) = (ttl, self.state.servers[at].key) {
             self.set(client, node, command.attempt, ttl, late);
         }
-        match command.verb {
-            Verb::Set => Answer::Counters { lowest: counter.into(), highest: counter.into() },
-            Verb::Extend { .. } | Verb::Repair { .. } | Verb::Raise { .. } | Verb::Release => Answer::Yes,
+        if command.asks == Ask::To(Verb::Set) {
+            Answer::Counters { lowest: counter.into(), highest: counter.into() }
+        } else {
+            Answer::Yes
         }
     }
 
@@ -130,7 +130,7 @@ impl Step<'_, '_> {
         self.met(Met::CounterRestarted);
         match model.fault {
             Some(Fault::CounterFromZero) => return 0,
-            Some(Fault::RepairPutsFence) if matches!(command.verb, Verb::Repair { .. }) => {
+            Some(Fault::RepairPutsFence) if matches!(command.asks, Ask::To(Verb::Repair { .. })) => {
                 return number(command.fence);
             }
             Some(_) | None => {}

@@ -2,6 +2,7 @@
 
 mod client;
 mod counter;
+mod look;
 mod network;
 mod server;
 
@@ -9,8 +10,8 @@ use super::actions::{Action, Mishap, ends, small};
 use super::faults::Fault;
 use super::properties::{Met, Property, Violation, violated};
 use super::state::{
-    ATTEMPTS, CLIENTS, Command, FORGOTTEN, Input, Key, Link, NOBODY, NODES, Slot, State, Up, World, is_of,
-    node_id, token,
+    ATTEMPTS, Ask, CLIENTS, Command, FORGOTTEN, Input, Key, Link, NOBODY, NODES, Slot, State, Up, World,
+    is_of, node_id, token,
 };
 use redlock_core::NodeId;
 use redlock_core::machine::{Answer, Verb};
@@ -127,6 +128,7 @@ impl Step<'_, '_> {
                     self.all_of(client.into(), Input::Void(node_id(second)));
                 }
             }
+            Action::Look { client, node } => self.ask_to_look(client.into(), node.into()),
             Action::HandOut { client, node } => self.hand_out(client.into(), node.into(), true),
             Action::Execute { client, node, after } => {
                 let (client, node) = (usize::from(client), usize::from(node));
@@ -181,6 +183,9 @@ impl Step<'_, '_> {
     /// once. Answers whether there was any.
     fn settle(&mut self) -> bool {
         for (client, node) in ends() {
+            if self.stop_looking(client, node) {
+                return true;
+            }
             let link = self.peek(client, node);
             if let Some((command, answer)) = link.answers.first() {
                 // No order of the refusals of an attempt that is undecided leads to another grant: it is lost only when
@@ -196,7 +201,7 @@ impl Step<'_, '_> {
                     return true;
                 }
             } else if let Some(command) = link.sent.first().copied()
-                && command.verb == Verb::Release
+                && command.asks == Ask::To(Verb::Release)
                 && self.does_nothing(client, node, &command)
             {
                 let link = self.link(client, node);
@@ -214,7 +219,7 @@ impl Step<'_, '_> {
         let model = self.world.model;
         let server = model.server_of(node);
         let sets = |other: &Command| {
-            let sets = matches!(other.verb, Verb::Set | Verb::Repair { .. });
+            let sets = matches!(other.asks, Ask::To(Verb::Set | Verb::Repair { .. }));
             sets && self.token_of(client, other.attempt) == self.token_of(client, command.attempt)
         };
         let key = self.state.servers[server].key;
@@ -255,6 +260,11 @@ impl Step<'_, '_> {
                 }
             }
         }
+        for slot in self.state.slots.iter_mut().flatten() {
+            if !self.world.view(slot).is_some_and(|view| view.held) {
+                slot.missing = [false; NODES];
+            }
+        }
         for (client, node) in ends() {
             let link = self.peek(client, node);
             // The engine drops answers to what is finished.
@@ -286,7 +296,7 @@ impl Step<'_, '_> {
     fn tidy_names(&mut self) {
         for (client, node) in ends() {
             let names =
-                |command: &Command| !matches!(command.verb, Verb::Set) || !self.is_forgotten(client, command);
+                |command: &Command| command.asks != Ask::To(Verb::Set) || !self.is_forgotten(client, command);
             let link = self.peek(client, node);
             let kept: Vec<u8> =
                 link.to_run().filter(|command| names(command)).map(|command| command.attempt).collect();

@@ -6,7 +6,7 @@ use crate::model::actions::ends;
 use crate::model::configs::HandOut;
 use crate::model::faults::Fault;
 use crate::model::properties::Met;
-use crate::model::state::{Command, Input, Up, node_id, ttl};
+use crate::model::state::{Ask, Command, Input, Up, node_id, ttl};
 use core::time::Duration;
 use redlock_core::machine::{Answer, Verb};
 
@@ -36,22 +36,30 @@ impl Step<'_, '_> {
     pub(super) fn hand_out_next(&mut self, client: usize, node: usize, all: bool) -> bool {
         let waits = self.world.model.hand_out == HandOut::RepairsLater;
         let Some(command) = self.peek(client, node).outbox.first().copied() else { return false };
-        if waits && !all && matches!(command.verb, Verb::Repair { .. }) {
+        if waits && !all && matches!(command.asks, Ask::To(Verb::Repair { .. })) {
             return false;
         }
         let link = self.link(client, node);
         link.outbox.remove(0);
         link.sent.push(command);
-        if !(self.fault(Fault::ShorterFromAnswer) && matches!(command.verb, Verb::Extend { .. })) {
-            self.input(client, command.attempt.into(), Input::HandedOut(node_id(node), command.verb));
+        if let Ask::To(verb) = command.asks
+            && !(self.fault(Fault::ShorterFromAnswer) && matches!(verb, Verb::Extend { .. }))
+        {
+            self.input(client, command.attempt.into(), Input::HandedOut(node_id(node), verb));
         }
         true
     }
 
     pub(super) fn read(&mut self, client: usize, node: usize) {
-        let (Command { attempt, verb, .. }, mut answer) = self.link(client, node).answers.remove(0);
+        let ahead = self.look_ahead(client, node);
+        let (Command { attempt, asks, .. }, mut answer) = self.link(client, node).answers.remove(0);
         let id = node_id(node);
         let mut attempt = usize::from(attempt);
+        let verb = match asks {
+            Ask::To(verb) => verb,
+            Ask::Look => return self.looked(client, attempt, node, answer),
+        };
+        self.told_missing(client, attempt, node, verb, answer);
         match verb {
             Verb::Set if self.fault(Fault::LateReplyCredited) => {
                 attempt = usize::from(self.state.done[client].attempts).saturating_sub(1);
@@ -90,6 +98,10 @@ impl Step<'_, '_> {
             self.input(client, attempt, Input::HandedOut(id, counted));
             self.input(client, attempt, Input::Answered(id, counted, Answer::Yes));
         }
+        if ahead {
+            self.link(client, node).answers.remove(0);
+            self.state.slots[client][attempt].missing[node] = true;
+        }
     }
 
     /// A granting node tells its counter.
@@ -117,7 +129,8 @@ impl Step<'_, '_> {
             link.answers.iter().map(|(command, _)| *command).chain(link.sent.iter().copied()).collect()
         };
         let id = node_id(node);
-        for Command { attempt, verb, .. } in unanswered {
+        for Command { attempt, asks, .. } in unanswered {
+            let Ask::To(verb) = asks else { continue };
             match verb {
                 Verb::Extend { .. } if self.fault(Fault::ShorterFromAnswer) => {
                     self.input(client, attempt.into(), Input::HandedOut(id, verb));
@@ -136,7 +149,8 @@ impl Step<'_, '_> {
         link.up = to;
         link.outbox.clear();
         link.answers.clear();
-        let sent = core::mem::take(&mut link.sent);
+        let mut sent = core::mem::take(&mut link.sent);
+        sent.retain(|command| command.asks != Ask::Look);
         if server_lives && !sent.is_empty() {
             link.late.push(sent);
         }

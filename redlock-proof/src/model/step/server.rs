@@ -3,7 +3,7 @@
 use super::Step;
 use crate::model::actions::{Mishap, ends, small};
 use crate::model::properties::Met;
-use crate::model::state::{Command, Forgot, Key, Up, is_of, token};
+use crate::model::state::{Ask, Command, Forgot, Key, Up, is_of, token};
 use core::time::Duration;
 use redlock_core::machine::{Answer, Verb};
 
@@ -24,14 +24,18 @@ impl Step<'_, '_> {
         if after.key {
             self.state.servers[server].key = None;
         }
-        let counts = matches!(command.verb, Verb::Set | Verb::Raise { .. } | Verb::Repair { .. });
+        let verb = match command.asks {
+            Ask::To(verb) => verb,
+            Ask::Look => return self.look(server, client, command),
+        };
+        let counts = matches!(verb, Verb::Set | Verb::Raise { .. } | Verb::Repair { .. });
         if self.world.model.fenced && counts {
             let answer = self.run_fenced(client, node, command, late, after);
             if late && answer != Answer::No {
                 self.met(Met::LateRan);
             }
             let overtaken = u64::from(self.state.fences[0]) > command.fence;
-            if matches!(command.verb, Verb::Repair { .. }) && answer != Answer::No && overtaken {
+            if matches!(verb, Verb::Repair { .. }) && answer != Answer::No && overtaken {
                 self.met(Met::LateRepair);
             }
             return answer;
@@ -39,7 +43,7 @@ impl Step<'_, '_> {
         let token = self.token_of(client, command.attempt);
         let key = self.state.servers[server].key;
         let mine = key.is_some_and(|key| key.token == token);
-        let changed = match command.verb {
+        let changed = match verb {
             Verb::Set => {
                 key.is_none() && self.set(client, node, command.attempt, self.world.model.set_ttl(), late)
             }
@@ -66,6 +70,13 @@ impl Step<'_, '_> {
         if changed { Answer::Yes } else { Answer::No }
     }
 
+    /// Whether the key has the token.
+    fn look(&self, server: usize, client: usize, command: Command) -> Answer {
+        let token = self.token_of(client, command.attempt);
+        let there = self.state.servers[server].key.is_some_and(|key| key.token == token);
+        if there { Answer::Yes } else { Answer::No }
+    }
+
     pub(super) fn until(&self, ttl: Duration) -> u16 {
         if self.world.model.expires {
             // It is there until it is gone.
@@ -84,7 +95,7 @@ impl Step<'_, '_> {
         }
         let view = self.world.view(&self.state.slots[client][usize::from(attempt)]);
         let cleaned = view.is_none_or(|view| view.ended && !view.owes[node]);
-        let release = Command { attempt, verb: Verb::Release, fence: 0 };
+        let release = Command { attempt, asks: Ask::To(Verb::Release), fence: 0 };
         let link = self.peek(client, node);
         let orphan = late && cleaned && !link.outbox.contains(&release) && !link.sent.contains(&release);
         if orphan {
