@@ -213,7 +213,7 @@ impl TlsBuilder {
                 let (chain, key) = client.read()?;
                 config
                     .with_client_auth_cert(chain, key)
-                    .map_err(|error| TlsError::ClientCert(error.to_string()))?
+                    .map_err(|error| TlsError::ClientCert(own_fault(&error)))?
             }
         };
         let server_name = self.server_name.map(|name| server_name(&name)).transpose()?;
@@ -254,5 +254,49 @@ impl Client {
                 Ok((chain, key_der))
             }
         }
+    }
+}
+
+/// What is wrong with our own certificate, of which rustls speaks as of a peer's.
+fn own_fault(error: &rustls::Error) -> String {
+    let rustls::Error::InvalidCertificate(fault) = error else { return error.to_string() };
+    let fault = fault.to_string();
+    if fault.contains("UnsupportedCertVersion") {
+        // OpenSSL makes it so where no extensions are asked for.
+        return "the certificate is of X.509 version 1, and has to be of version 3 (`openssl x509 -req` makes one with `-extfile`)".to_owned();
+    }
+    fault
+}
+
+#[cfg(all(test, any(feature = "ring", feature = "aws-lc-rs")))]
+mod tests {
+    use super::*;
+
+    /// As `openssl x509 -req` makes it, and its key.
+    const VERSION_1: &[u8] = b"\
+-----BEGIN CERTIFICATE-----
+MIIBHTCBxQIUB/oZFJI3ZaTCSJJgzGu2uUMvN8MwCgYIKoZIzj0EAwIwETEPMA0G
+A1UEAwwGY2xpZW50MCAXDTI2MTIwMTA1NDY0N1oYDzIxMjYxMTA3MDU0NjQ3WjAR
+MQ8wDQYDVQQDDAZjbGllbnQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATtVUWW
+fj/kikTJ+byV7nNjXkT/ApnfKX8cHzlz4cGJ6ipujGtEL63/p96RmDadoB4M4CMm
+RRlSyt4ST5C0gplQMAoGCCqGSM49BAMCA0cAMEQCIFrrckZQt6biFl1pxlj6Hy6R
+AF3pkkSkJ2ktkd32ZwZcAiBXPJNvnB9Z1bOGcheDrrO12wM1+UJA+Cbwxcojt1uC
+hQ==
+-----END CERTIFICATE-----";
+    const KEY: &[u8] = b"\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgRy2+6mlFnx4JAAoq
+QiYboYa4bYFvXpOOHQpN0t3PHG+hRANCAATtVUWWfj/kikTJ+byV7nNjXkT/Apnf
+KX8cHzlz4cGJ6ipujGtEL63/p96RmDadoB4M4CMmRRlSyt4ST5C0gplQ
+-----END PRIVATE KEY-----";
+
+    #[test]
+    fn a_certificate_of_version_1_is_told_as_such() {
+        let certificate = CertificateDer::from_pem_slice(VERSION_1).unwrap().to_vec();
+        let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+        // Any authority; it is not looked at.
+        let tls = Tls::builder().ca_der(certificate.clone()).client_cert_der(vec![certificate], key);
+        let TlsError::ClientCert(said) = tls.build().unwrap_err() else { panic!("another error") };
+        assert!(said.contains("-extfile") && !said.contains("peer"), "{said}");
     }
 }

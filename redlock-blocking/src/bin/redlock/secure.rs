@@ -5,22 +5,24 @@ use std::path::PathBuf;
 use clap::Args;
 use redlock_blocking::{Address, Endpoint, Tls};
 
+/// Above these options in the help. Named by each, or all that come after them would stand below it.
+const HEADING: &str = "TLS, for rediss:// nodes";
+
 /// How nodes with a rediss:// address are spoken to.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "TLS, for rediss:// nodes")]
 pub(crate) struct TlsOptions {
     /// Trust the authorities in this PEM file, not the system's
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = HEADING, value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
     /// Show this certificate to nodes that ask for one (PEM)
-    #[arg(long, value_name = "FILE", requires = "key")]
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "key")]
     pub(crate) cert: Option<PathBuf>,
     /// The key of that certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[arg(long, help_heading = HEADING, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
     /// The name that the nodes' certificates are for, where it is not the host in their addresses; HOST=NAME for one node,
     /// or HOST:PORT=NAME, as often as there are such nodes
-    #[arg(long, value_name = "[HOST=]NAME")]
+    #[arg(long, help_heading = HEADING, value_name = "[HOST=]NAME")]
     pub(crate) sni: Vec<String>,
 }
 
