@@ -49,6 +49,7 @@ pub const BRANCHES: &[&str] = &[
     "queue hand-off",
     "woken by a push",
     "R9 delay",
+    "first round delayed",
     "holder's watch",
     "fence granted",
     "fence raised",

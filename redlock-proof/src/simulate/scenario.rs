@@ -292,10 +292,9 @@ impl Run<'_> {
         let mut ttl = self.plan.ttl;
         // A half-open connection is given up after 2 s of silence (R11): before that a node may be missing.
         let mut wait = PATIENCE;
-        let resources: Vec<Vec<u8>> =
-            self.plan.resources.iter().map(|name| name.clone().into_bytes()).collect();
         let entropy = self.world.entropy();
-        let mut wanted = resources;
+        let mut wanted: Vec<Vec<u8>> =
+            self.plan.resources.iter().map(|name| name.clone().into_bytes()).collect();
         if wanted.len() > 1 && self.dice.chance(50) {
             let index = self.dice.index(wanted.len());
             wanted = vec![wanted.swap_remove(index)];
@@ -307,6 +306,7 @@ impl Run<'_> {
         if self.dice.chance(30) {
             request = request.watch_loss();
         }
+        let mut delay = Duration::ZERO;
         if with_options {
             ttl = Duration::from_millis(self.dice.between(30, 600));
             wait = ttl.mul_f64(self.dice.below(300) as f64 / 100.0);
@@ -320,12 +320,19 @@ impl Run<'_> {
             if self.dice.chance(10) {
                 request = request.attempts(u32::try_from(self.dice.between(1, 4)).unwrap_or(1));
             }
+            if self.dice.chance(15) {
+                // Longer than the wait, too: the first round is sent when that is over.
+                delay = wait.mul_f64(self.dice.below(130) as f64 / 100.0);
+                let first = self.world.local_now(client).saturating_add(delay.min(wait));
+                self.oracle.delays(client, &entropy, first);
+            }
         }
         self.longest_ttl = self.longest_ttl.max(ttl);
         let until = self.world.local_now(client).saturating_add(wait).saturating_add(self.plan.node_timeout);
-        self.timeline
-            .note(self.world.now(), Lane::Client(client), || format!("acquire ttl {ttl:?} wait {wait:?}"));
-        if let Some(operation) = self.world.acquire(client, request.ttl(ttl).wait(wait)) {
+        self.timeline.note(self.world.now(), Lane::Client(client), || {
+            format!("acquire ttl {ttl:?} wait {wait:?} delay {delay:?}")
+        });
+        if let Some(operation) = self.world.acquire(client, request.ttl(ttl).wait(wait).delay(delay)) {
             self.oracle.acquires(client, operation, wanted, until);
         }
     }
