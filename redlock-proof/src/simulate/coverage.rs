@@ -51,6 +51,11 @@ pub const BRANCHES: &[&str] = &[
     "R9 delay",
     "first round delayed",
     "holder's watch",
+    "elected",
+    "elected again",
+    "a leader resigned",
+    "a leader lost the lock",
+    "a campaign called off",
     "fence granted",
     "fence raised",
 ];
