@@ -56,7 +56,7 @@ fn cpu() -> Duration {
 fn b54_memory_does_not_grow_with_the_names_of_locks() {
     let _alone = alone();
     // Not in this process, whose memory is looked at.
-    let Some(program) = programs().first() else { return };
+    let Some(program) = programs().next() else { return };
     let cluster = Real::start(program, 3);
     let redlock = client(&*cluster);
     let cycles = |from: usize, to: usize| {

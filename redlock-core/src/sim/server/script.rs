@@ -163,11 +163,11 @@ impl Run<'_, '_> {
     }
 
     fn key(&self, index: usize) -> Result<Vec<u8>, Vec<u8>> {
-        word(&self.keys, index)
+        word(&self.keys, index, self.call.core.dialect)
     }
 
     fn arg(&self, index: usize) -> Result<Vec<u8>, Vec<u8>> {
-        word(&self.args, index)
+        word(&self.args, index, self.call.core.dialect)
     }
 
     /// Whether the text at `key` is `ARGV[1]`; anything that is not a text is not. The inner `Err` is an error that the
@@ -197,8 +197,13 @@ impl Run<'_, '_> {
     }
 }
 
-fn word(words: &[Vec<u8>], index: usize) -> Result<Vec<u8>, Vec<u8>> {
-    let missing = || b"ERR Lua redis lib command arguments must be strings or integers".to_vec();
+fn word(words: &[Vec<u8>], index: usize, dialect: Dialect) -> Result<Vec<u8>, Vec<u8>> {
+    let missing = || match dialect {
+        Dialect::Valkey9 => b"ERR Command arguments must be strings or integers".to_vec(),
+        Dialect::Redis7 | Dialect::Redis84 | Dialect::Valkey81 => {
+            b"ERR Lua redis lib command arguments must be strings or integers".to_vec()
+        }
+    };
     words.get(index).cloned().ok_or_else(missing)
 }
 
