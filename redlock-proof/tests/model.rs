@@ -117,6 +117,29 @@ fn fence_a_counter_beyond_it_that_is_taken_for_holding_it_is_found() {
     found(Fault::BeyondCounted);
 }
 
+#[test]
+fn r13_a_term_that_outlives_its_deadline_is_found() {
+    found(Fault::TermOutlives);
+}
+
+#[test]
+fn election_a_stale_epoch_that_is_taken_is_found() {
+    found(Fault::StaleEpochTaken);
+}
+
+#[test]
+fn election_a_candidate_that_never_campaigns_again_is_found() {
+    found(Fault::LoserGivesUp);
+    found(Fault::CalledOffForgotten);
+    found(Fault::EndedForgotten);
+}
+
+#[test]
+fn election_one_who_has_led_and_does_not_rest_is_found() {
+    found(Fault::NoRest);
+    found(Fault::DelayIgnored);
+}
+
 /// The exception that is documented where fences are offered: the model can break the order of fences by it, so it would
 /// see other ways too.
 #[test]
@@ -140,6 +163,13 @@ fn the_shipped_machines_pass_the_models_of_the_faults() {
         Fault::LookProlongs,
         Fault::LookDropped,
         Fault::LookAhead,
+        Fault::TermOutlives,
+        Fault::StaleEpochTaken,
+        Fault::LoserGivesUp,
+        Fault::CalledOffForgotten,
+        Fault::EndedForgotten,
+        Fault::NoRest,
+        Fault::DelayIgnored,
     ];
     for planted in planted().into_iter().filter(|planted| small.contains(&planted.fault)) {
         let outcome = search(&planted.model.sound());
@@ -151,7 +181,7 @@ fn the_shipped_machines_pass_the_models_of_the_faults() {
 #[test]
 fn every_fault_has_its_model() {
     let planted = planted();
-    assert_eq!(planted.len(), 22);
+    assert_eq!(planted.len(), 29);
     for (index, one) in planted.iter().enumerate() {
         assert!(
             planted.iter().skip(index + 1).all(|other| other.fault != one.fault),
@@ -174,6 +204,7 @@ fn renaming_hides_nothing() {
         Fault::QuarantineIgnored,
         Fault::LookDropped,
         Fault::LookAhead,
+        Fault::TermOutlives,
         Fault::RaisedBlindly,
         Fault::FenceNotHeld,
         Fault::CounterFromZero,
@@ -191,7 +222,7 @@ fn renaming_hides_nothing() {
 
 #[test]
 fn the_shipped_machines_pass_the_smallest_models() {
-    for name in ["connect", "fence-clocks", "attempts"] {
+    for name in ["connect", "fence-clocks", "attempts", "election-watch"] {
         let outcome = search(&model(name));
         assert!(outcome.violation.is_none(), "{name}:\n{}", outcome.violation.expect("a trace"));
         assert_eq!(outcome.missing, [], "{name} is too weak");

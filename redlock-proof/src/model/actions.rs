@@ -32,6 +32,22 @@ pub(super) enum Action {
     Abandon {
         client: u8,
     },
+    /// A candidate campaigns; that its last term is over is seen before.
+    Campaign {
+        client: u8,
+    },
+    /// A candidate hears that its lock was granted.
+    Elected {
+        client: u8,
+    },
+    /// Nobody waits for a candidate's campaign any more.
+    CallOff {
+        client: u8,
+    },
+    /// A campaign fails for a reason that waiting does not mend.
+    CampaignFails {
+        client: u8,
+    },
     /// The client finds out that the second node of the alias is the first's second name (R24).
     Void {
         client: u8,
@@ -104,7 +120,11 @@ pub(super) fn enabled(world: &World<'_>, state: &State, actions: &mut Vec<Action
     actions.clear();
     let model = world.model;
     for client in 0..CLIENTS {
-        user_actions(world, state, client, actions);
+        if model.clients[client].campaigns {
+            candidate_actions(world, state, client, actions);
+        } else {
+            user_actions(world, state, client, actions);
+        }
     }
     for (client, node) in ends() {
         if may_look(world, state, client, node) {
@@ -128,6 +148,36 @@ pub(super) fn enabled(world: &World<'_>, state: &State, actions: &mut Vec<Action
 
 pub(super) fn ends() -> impl Iterator<Item = (usize, usize)> {
     (0..CLIENTS).flat_map(|client| (0..NODES).map(move |node| (client, node)))
+}
+
+fn candidate_actions(world: &World<'_>, state: &State, client: usize, actions: &mut Vec<Action>) {
+    let plan = &world.model.clients[client];
+    let (candidate, done, name) = (&state.candidates[client], &state.done[client], small(client));
+    let live = state.slots[client].iter().any(|slot| world.view(slot).is_some_and(|view| !view.ended));
+    let left = done.attempts < plan.attempts;
+    if candidate.asks && plan.abandons {
+        actions.push(Action::CallOff { client: name });
+    }
+    match candidate.granted {
+        Some(_) => actions.push(Action::Elected { client: name }),
+        None if candidate.asks && !live => {
+            if left && candidate.from <= state.time {
+                actions.push(Action::Start { client: name });
+            }
+            if done.fails < plan.fails_at_most {
+                actions.push(Action::CampaignFails { client: name });
+            }
+        }
+        None if !candidate.asks => {
+            if left && (!live || world.model.expires) {
+                actions.push(Action::Campaign { client: name });
+            }
+            if plan.releases && world.leads(state, client) && !world.model.expires {
+                actions.push(Action::Release { client: name });
+            }
+        }
+        None => {}
+    }
 }
 
 fn user_actions(world: &World<'_>, state: &State, client: usize, actions: &mut Vec<Action>) {

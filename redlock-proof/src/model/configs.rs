@@ -37,6 +37,11 @@ pub struct Plan {
     /// How often it looks at a key of its own, to see whether it is there.
     pub(super) looks_at_most: u8,
     pub(super) max_hold: Option<u8>,
+    /// It is a candidate: its attempts are those of its campaigns. Then `abandons` is that campaigns are called off, `releases`
+    /// that the leader resigns.
+    pub(super) campaigns: bool,
+    /// How many of its campaigns fail for a reason that waiting does not mend.
+    pub(super) fails_at_most: u8,
 }
 
 impl Plan {
@@ -53,6 +58,8 @@ impl Plan {
         extend_until: u8::MAX,
         looks_at_most: 0,
         max_hold: None,
+        campaigns: false,
+        fails_at_most: 0,
     };
 }
 
@@ -96,6 +103,12 @@ pub struct Model {
     pub(super) starts: &'static [u8],
     /// And what those start from that were forgotten.
     pub(super) starts_again: &'static [Start],
+    /// Whether fences are compared: not where a clock is behind.
+    pub(super) compares_fences: bool,
+    /// How long a candidate that has led rests.
+    pub(super) rest: u8,
+    /// Whether a candidate may hear later than it could that it is elected.
+    pub(super) hears_later: bool,
     /// Whether keys may be gone at any time, as if every clock were wrong. Then a release is taken for done as soon as it
     /// is asked for: whatever one does to a key happens without it, and a claim that has ended grants nothing.
     pub(super) expires: bool,
@@ -146,6 +159,9 @@ impl Model {
         fenced: false,
         starts: &[0],
         starts_again: &[Start::Own],
+        compares_fences: true,
+        rest: 0,
+        hears_later: false,
         expires: false,
         forgets: 0,
         forget_at: FIRST,

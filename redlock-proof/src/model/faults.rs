@@ -38,6 +38,20 @@ pub enum Fault {
     LookDropped,
     /// What a look has found is told before the answers to what was sent before it (against R14).
     LookAhead,
+    /// A term ends when the candidate is told of its loss, not at its deadline (against R13).
+    TermOutlives,
+    /// A fence that does not exceed that of the candidate's last term is taken.
+    StaleEpochTaken,
+    /// A candidate whose campaign has failed gives up.
+    LoserGivesUp,
+    /// A campaign that was called off goes on, for its candidate.
+    CalledOffForgotten,
+    /// The end of a term is not told.
+    EndedForgotten,
+    /// Who has led does not rest.
+    NoRest,
+    /// What a campaign's first round has to wait for is not waited for.
+    DelayIgnored,
     /// Counters are raised without looking whose key it is (against §5, 4).
     RaisedBlindly,
     /// The largest counter is taken for the fence without a quorum that holds it (against §5, 4).
@@ -114,6 +128,7 @@ fn models() -> Vec<(Fault, Property, Model)> {
         ..tries.clone()
     };
     let mut all = fence_faults();
+    all.extend(election_faults());
     all.extend([
         (
             Fault::OneToken,
@@ -176,5 +191,38 @@ fn fence_faults() -> Vec<(Fault, Property, Model)> {
         (Fault::RepairPutsFence, Property::Fence, repairs),
         (Fault::ClockBehind, Property::Fence, behind(&[Start::Behind])),
         (Fault::ClockBehindNamed, Property::Fence, behind(&[Start::Granted])),
+    ]
+}
+
+fn election_faults() -> Vec<(Fault, Property, Model)> {
+    let stands = Plan { attempts: 1, campaigns: true, ..Plan::NOTHING };
+    let two = Model {
+        name: "fault",
+        clients: [stands, stands],
+        nodes: 1,
+        ttl: 1,
+        horizon: 1,
+        rest: 1,
+        ..Model::NOTHING
+    };
+    let alone = |plan| Model { clients: [plan, Plan::NOTHING], ..two.clone() };
+    let resigns = Plan { attempts: 2, releases: true, ..stands };
+    let epochs = Model {
+        clients: [Plan { attempts: 2, ..stands }, Plan::NOTHING],
+        nodes: 1,
+        forgets: 1,
+        starts: &[1],
+        starts_again: &[Start::Behind],
+        compares_fences: false,
+        ..FENCED
+    };
+    vec![
+        (Fault::TermOutlives, Property::Leaders, two.clone()),
+        (Fault::StaleEpochTaken, Property::Epoch, Model { name: "fault", ..epochs }),
+        (Fault::LoserGivesUp, Property::Progress, alone(Plan { fails_at_most: 1, attempts: 2, ..stands })),
+        (Fault::CalledOffForgotten, Property::Progress, alone(Plan { abandons: true, ..stands })),
+        (Fault::EndedForgotten, Property::Progress, alone(resigns)),
+        (Fault::NoRest, Property::Rest, alone(resigns)),
+        (Fault::DelayIgnored, Property::Rest, alone(resigns)),
     ]
 }

@@ -1,6 +1,7 @@
 //! The model: states, actions, properties, the search, and the configurations.
 
 mod actions;
+mod candidate;
 mod configs;
 mod faults;
 mod models;

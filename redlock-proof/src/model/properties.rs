@@ -1,5 +1,6 @@
 //! What has to hold in every state, and what has to happen in some.
 
+use super::candidate;
 use super::configs::Model;
 use super::state::{CLIENTS, NODES, State, World, instant, token};
 use core::fmt;
@@ -32,6 +33,15 @@ pub enum Property {
     /// A fence is larger than every one that was granted before the attempt started, and no two are the same; where
     /// no key is gone before its time, it is larger than every one that was granted before (§5).
     Fence,
+    /// At no time do two candidates lead, by the word of their elections.
+    Leaders,
+    /// The fences of one candidate's terms rise, whatever is lost with whatever clocks; where no key and no counter is gone
+    /// before its time, those of both do.
+    Epoch,
+    /// A candidate leads, or asks, or may ask again after a pause that has an end.
+    Progress,
+    /// Who has led does not ask before its rest is over.
+    Rest,
 }
 
 /// What was found.
@@ -130,6 +140,24 @@ pub enum Met {
     LookedThere,
     /// A holder's look finds that the token is not there.
     LookedGone,
+    /// A candidate is elected a second time.
+    ElectedAgain,
+    /// A candidate is elected after the other.
+    Succeeded,
+    /// A candidate campaigns again after it has lost the lock.
+    CampaignedAfterLoss,
+    /// A candidate campaigns again after it resigned.
+    CampaignedAfterResignation,
+    /// A campaign has to wait before its first round.
+    Rested,
+    /// A campaign is called off.
+    CalledOff,
+    /// A campaign fails.
+    CampaignFailed,
+    /// A candidate hears that it was granted the lock when it has lost it already.
+    HeardTooLate,
+    /// A term's fence does not exceed that of the candidate's last, and is refused.
+    EpochRefused,
 }
 
 impl Met {
@@ -180,6 +208,7 @@ pub(super) fn check(world: &World<'_>, state: &State, met: &mut u64) -> Result<(
     } else if believers > 1 {
         return Err(violated(Property::Exclusion, "two believe that they hold the lock"));
     }
+    candidate::check(world, state)?;
     if (0..CLIENTS).all(|client| (0..NODES).all(|node| world.link(state, client, node).is_quiet())) {
         if !model.expires {
             clean_up(world, state)?;

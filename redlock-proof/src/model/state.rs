@@ -1,10 +1,11 @@
 //! What a state is: a few numbers, with the claims and the links between a client and a server in pools.
 
+use super::candidate::Candidate;
 use super::configs::Model;
 use super::table::{Pool, Print, Table};
 use alloc::rc::Rc;
 use core::time::Duration;
-use redlock_core::machine::{Answer, Claim, Effect, Reach, Verb, Vote};
+use redlock_core::machine::{Answer, Claim, Effect, Election, Reach, Verb, Vote};
 use redlock_core::{Instant, NodeId};
 
 pub(super) const CLIENTS: usize = 2;
@@ -189,6 +190,7 @@ pub(super) struct Done {
     pub(super) extends: u8,
     pub(super) breaks: u8,
     pub(super) looks: u8,
+    pub(super) fails: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -198,6 +200,7 @@ pub(super) struct State {
     pub(super) links: [[u32; NODES]; CLIENTS],
     pub(super) servers: [Server; NODES],
     pub(super) done: [Done; CLIENTS],
+    pub(super) candidates: [Candidate; CLIENTS],
     pub(super) errors: u8,
     pub(super) forgets: u8,
     pub(super) restarts: u8,
@@ -209,7 +212,9 @@ pub(super) struct State {
 impl State {
     pub(super) fn initial(world: &mut World<'_>) -> Self {
         let link = world.links.number(Link::new()).0;
-        Self { links: [[link; NODES]; CLIENTS], ..Self::default() }
+        let election = world.elections.number(Election::new(span(world.model.rest))).0;
+        let candidates = [Candidate { election, ..Candidate::default() }; CLIENTS];
+        Self { links: [[link; NODES]; CLIENTS], candidates, ..Self::default() }
     }
 
     pub(super) const fn now(&self) -> Instant {
@@ -270,6 +275,7 @@ impl State {
         self.slots.swap(0, 1);
         self.links.swap(0, 1);
         self.done.swap(0, 1);
+        self.candidates.swap(0, 1);
         for server in &mut self.servers {
             if let Some(key) = server.key.as_mut().filter(|key| key.token != NOBODY) {
                 key.token =
@@ -432,6 +438,7 @@ pub(super) struct Reaction {
 pub(super) struct World<'m> {
     pub(super) model: &'m Model,
     pub(super) links: Pool<Link>,
+    pub(super) elections: Pool<Election>,
     claims: Pool<Claim>,
     views: Vec<View>,
     origins: Vec<Origin>,
@@ -449,6 +456,7 @@ impl<'m> World<'m> {
         Self {
             model,
             links: Pool::new(),
+            elections: Pool::new(),
             claims: Pool::new(),
             views: Vec::new(),
             origins: Vec::new(),

@@ -65,6 +65,9 @@ fn beliefs(world: &World<'_>, state: &State) -> String {
             Some(view) => format!(" {} holds until {:?}", ["A", "B"][client], view.deadline),
             None => format!(" {} -", ["A", "B"][client]),
         };
+        if world.model.clients[client].campaigns {
+            text += &format!(" ({:?})", world.election(state, client).stage());
+        }
     }
     text += " | keys";
     for server in 0..NODES {
@@ -126,6 +129,10 @@ fn describe(world: &World<'_>, state: &State, action: Action) -> String {
         }
         Action::Release { client } => format!("{} releases", name(client)),
         Action::Abandon { client } => format!("{} calls the attempt off", name(client)),
+        Action::Campaign { client } => format!("{} campaigns", name(client)),
+        Action::Elected { client } => format!("{} hears that it has the lock", name(client)),
+        Action::CallOff { client } => format!("{} calls its campaign off", name(client)),
+        Action::CampaignFails { client } => format!("the campaign of {} fails", name(client)),
         Action::Void { client } => format!("{} finds that two nodes are one", name(client)),
         Action::Look { client, node } => format!("{} looks at its key on n{node}", name(client)),
         Action::HandOut { client, node } => {

@@ -49,7 +49,13 @@ pub const BRANCHES: &[&str] = &[
     "queue hand-off",
     "woken by a push",
     "R9 delay",
+    "first round delayed",
     "holder's watch",
+    "elected",
+    "elected again",
+    "a leader resigned",
+    "a leader lost the lock",
+    "a campaign called off",
     "fence granted",
     "fence raised",
 ];

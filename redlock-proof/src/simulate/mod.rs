@@ -16,11 +16,14 @@
 
 mod coverage;
 mod dice;
+mod election;
 mod oracle;
+mod plan;
 mod scenario;
 mod timeline;
 
 pub use coverage::{BRANCHES, Coverage};
 pub use dice::Dice;
-pub use scenario::{Breakage, Outcome, Size, run, run_sized};
+pub use plan::{Breakage, Size};
+pub use scenario::{Outcome, run, run_sized};
 pub use timeline::{Lane, Timeline};

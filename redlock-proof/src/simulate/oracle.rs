@@ -53,6 +53,8 @@ struct Known {
     ended: BTreeSet<LockId>,
     /// Attempts that were lost, by their acquire's part of the token, until the next one.
     lost: BTreeMap<Vec<u8>, Lost>,
+    /// When the first round of an acquire that was asked for with a delay may be sent, by its part of the token.
+    delayed: BTreeMap<Vec<u8>, Instant>,
     /// What a pending acquire is for.
     wanted: BTreeMap<OperationId, Vec<Wanted>>,
     grants: u64,
@@ -114,6 +116,14 @@ impl Oracle {
         let wanted = wanted.collect();
         if let Some(known) = self.clients.get_mut(client) {
             known.wanted.insert(operation, wanted);
+        }
+    }
+
+    /// The client is about to ask for a lock whose first round is not to be sent before `first`, on its own clock.
+    pub(super) fn delays(&mut self, client: usize, entropy: &[u8], first: Instant) {
+        let digits: String = entropy.iter().map(|byte| format!("{byte:02x}")).collect();
+        if let Some(known) = self.clients.get_mut(client) {
+            known.delayed.insert(digits.into_bytes(), first);
         }
     }
 
@@ -261,6 +271,15 @@ impl Oracle {
                 }
                 // A repair has no lost attempt before it; a first attempt neither.
                 Verb::Set => {
+                    if let Some(first) = known.delayed.remove(operation) {
+                        self.coverage.hit("first round delayed");
+                        // Rounded as in `check_bounds`.
+                        if now.saturating_add(Duration::from_micros(1)) < first {
+                            let text =
+                                format!("client {client} sends a first round at {now:?}, before {first:?}");
+                            self.violations.push(text);
+                        }
+                    }
                     if attempt.starts_with(b"00000001") && released.is_some() && released == key.copied() {
                         self.coverage.hit("queue hand-off");
                     }

@@ -2,38 +2,13 @@
 
 use super::coverage::Coverage;
 use super::dice::Dice;
+use super::election::Candidate;
 use super::oracle::{Asked, Oracle};
+use super::plan::{Breakage, Plan, Size, plan};
 use super::timeline::{Lane, Timeline};
 use redlock_core::sim::{Condition, Connects, Dialect, Direction, Flow, Link, Memory, World};
 use redlock_core::{Config, Instant, NodeId};
 use std::time::Duration;
-
-/// An assumption that is broken on purpose, to see that the oracle notices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Breakage {
-    /// Nodes forget what they granted, and come back at once.
-    Forgetting,
-    /// Nodes' wall clocks jump forward.
-    ClockJumps,
-    /// Clients take half of the nodes for a quorum.
-    HalfQuorum,
-    /// Nodes' clocks run faster than the drift allows.
-    FastClocks,
-    /// Nodes forget their fence counters, and their clocks are behind what those had counted from.
-    CountersBehind,
-}
-
-/// How much a run is about. Most faults need few nodes, few clients and few steps to show (and are found soonest, and are
-/// easiest to read, in small runs), but not all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
-    /// Two clients, mostly one to three nodes, a dozen things done or broken.
-    Small,
-    /// Up to five nodes, three clients, a few lifetimes of a lock.
-    Medium,
-    /// Up to nine nodes, three clients, many retries and renewals.
-    Large,
-}
 
 /// How a run went.
 #[derive(Clone, Debug)]
@@ -48,41 +23,21 @@ pub struct Outcome {
     pub grants: u64,
 }
 
-/// What the seed has decided for the whole run.
-struct Plan {
-    size: Size,
-    nodes: usize,
-    clients: usize,
-    resources: Vec<String>,
-    ttl: Duration,
-    node_timeout: Duration,
-    latency: Duration,
-    late: Duration,
-    breakage: Option<Breakage>,
-    /// Somebody deletes keys by hand: owners lose their locks, and only exclusion is not to be expected.
-    is_deleting: bool,
-    /// Two of the first client's addresses are one server.
-    is_aliased: bool,
-    /// Locks have fences, most of them.
-    is_fenced: bool,
-    /// Nodes come back without their memory at any time, and clients keep them from voting for as long as need be.
-    is_guarded: bool,
-}
-
 /// Within this a free lock has to be had once all is healed.
-const PATIENCE: Duration = Duration::from_secs(6);
+pub(super) const PATIENCE: Duration = Duration::from_secs(6);
 /// The longest ttl of any run.
 const MOST_TTL: Duration = Duration::from_millis(800);
 /// How far a node's clock is ahead of the world's where it has to have been up for long.
 const UP_FOR: i64 = 3_600_000;
 
-struct Run<'a> {
-    dice: Dice<'a>,
-    world: World,
-    oracle: Oracle,
-    timeline: Timeline,
-    plan: Plan,
+pub(super) struct Run<'a> {
+    pub(super) dice: Dice<'a>,
+    pub(super) world: World,
+    pub(super) oracle: Oracle,
+    pub(super) timeline: Timeline,
+    pub(super) plan: Plan,
     longest_ttl: Duration,
+    pub(super) candidates: Vec<Candidate>,
 }
 
 /// Plays the scenario that the dice decide, its size included.
@@ -104,61 +59,18 @@ pub fn run_sized(
     let names = plan.resources.iter().map(|name| name.clone().into_bytes()).collect();
     let oracle = Oracle::new(plan.clients, names, !plan.is_deleting);
     let longest_ttl = plan.ttl;
-    let mut run = Run { dice, world, oracle, timeline: Timeline::new(keep_timeline), plan, longest_ttl };
+    let timeline = Timeline::new(keep_timeline);
+    let mut run = Run { dice, world, oracle, timeline, plan, longest_ttl, candidates: Vec::new() };
     run.build();
     run.faults();
+    run.rest_from_election();
     run.heal();
+    run.somebody_leads();
     run.everybody_gets_it();
     run.quiet();
     let grants = run.oracle.coverage.count("R5 attempt won");
     let Run { oracle, timeline, .. } = run;
     Outcome { violations: oracle.violations, coverage: oracle.coverage, timeline, grants }
-}
-
-fn plan(dice: &mut Dice<'_>, size: Option<Size>, breakage: Option<Breakage>) -> Plan {
-    let drawn = match dice.below(100) {
-        0..=84 => Size::Small,
-        85..=96 => Size::Medium,
-        _ => Size::Large,
-    };
-    let size = size.unwrap_or(drawn);
-    let nodes = match (breakage, size, dice.below(10)) {
-        (Some(Breakage::HalfQuorum), ..) => 4,
-        (Some(_), ..) | (None, Size::Small, 0..=6) | (None, _, 0..=4) => 3,
-        (None, Size::Small, _) => dice.between(1, 4),
-        (None, _, 5..=6) => 5,
-        (None, Size::Medium, _) => dice.between(1, 5),
-        (None, Size::Large, _) => dice.between(1, 9),
-    };
-    let (clients, longest_ttl) = match size {
-        Size::Small => (2, 250),
-        Size::Medium => (dice.between(2, 3), 400),
-        Size::Large => (dice.between(2, 3), 600),
-    };
-    let ttl = Duration::from_millis(dice.between(40, longest_ttl));
-    let is_behind = breakage == Some(Breakage::CountersBehind);
-    let is_guarded = is_behind || breakage.is_none() && dice.chance(10);
-    let node_timeout = if dice.chance(25) {
-        // Longer than the lock: then an attempt can run out of validity.
-        ttl * 2
-    } else {
-        Duration::from_millis(dice.between(10, 60))
-    };
-    Plan {
-        size,
-        nodes: usize::try_from(nodes).unwrap_or(3),
-        clients: usize::try_from(clients).unwrap_or(2),
-        resources: if dice.chance(15) { vec!["a".into(), "b".into()] } else { vec!["a".into()] },
-        ttl,
-        node_timeout,
-        latency: Duration::from_micros(dice.between(50, 1_500)),
-        late: ttl.mul_f64(dice.below(200) as f64 / 100.0),
-        breakage,
-        is_deleting: breakage.is_none() && !is_guarded && dice.chance(8),
-        is_aliased: breakage.is_none() && nodes > 2 && dice.chance(4),
-        is_fenced: is_behind || dice.chance(30),
-        is_guarded,
-    }
 }
 
 impl Run<'_> {
@@ -211,6 +123,9 @@ impl Run<'_> {
             let rate = i64::try_from(self.dice.below(8_000)).unwrap_or(0) - 4_000;
             let client = self.world.add_client_with_clock(config, ahead, rate);
             self.world.keep_sent(client);
+            if self.plan.is_election {
+                self.candidates.push(Candidate::new(Duration::from_millis(most)));
+            }
             if self.dice.chance(20) {
                 self.connect(client);
             }
@@ -235,6 +150,7 @@ impl Run<'_> {
 
     fn faults(&mut self) {
         let (ttls, mut left) = match self.plan.size {
+            Size::Small if self.plan.is_election => (6, self.dice.between(10, 30)),
             Size::Small => (3, self.dice.between(3, 12)),
             Size::Medium => (4, u64::MAX),
             Size::Large => (6, u64::MAX),
@@ -255,7 +171,7 @@ impl Run<'_> {
     }
 
     /// Lets a span of time pass, and looks after every step.
-    fn pass(&mut self, span: Duration) {
+    pub(super) fn pass(&mut self, span: Duration) {
         let end = self.world.now().saturating_add(span);
         self.pass_until(end);
     }
@@ -263,6 +179,7 @@ impl Run<'_> {
     fn pass_until(&mut self, end: Instant) {
         while self.world.step_until(end) {
             self.oracle.look(&mut self.world, &mut self.timeline);
+            self.check_leaders();
             if !self.oracle.violations.is_empty() {
                 return;
             }
@@ -274,6 +191,9 @@ impl Run<'_> {
         let client = self.dice.index(self.plan.clients);
         if self.world.is_paused(client) || self.world.client(client).is_none() {
             return;
+        }
+        if self.plan.is_election {
+            return self.stand(client);
         }
         match (self.oracle.held(client), self.dice.below(10)) {
             (Some(lock), 0..=3) => self.extend(client, lock),
@@ -292,10 +212,9 @@ impl Run<'_> {
         let mut ttl = self.plan.ttl;
         // A half-open connection is given up after 2 s of silence (R11): before that a node may be missing.
         let mut wait = PATIENCE;
-        let resources: Vec<Vec<u8>> =
-            self.plan.resources.iter().map(|name| name.clone().into_bytes()).collect();
         let entropy = self.world.entropy();
-        let mut wanted = resources;
+        let mut wanted: Vec<Vec<u8>> =
+            self.plan.resources.iter().map(|name| name.clone().into_bytes()).collect();
         if wanted.len() > 1 && self.dice.chance(50) {
             let index = self.dice.index(wanted.len());
             wanted = vec![wanted.swap_remove(index)];
@@ -307,6 +226,7 @@ impl Run<'_> {
         if self.dice.chance(30) {
             request = request.watch_loss();
         }
+        let mut delay = Duration::ZERO;
         if with_options {
             ttl = Duration::from_millis(self.dice.between(30, 600));
             wait = ttl.mul_f64(self.dice.below(300) as f64 / 100.0);
@@ -320,12 +240,19 @@ impl Run<'_> {
             if self.dice.chance(10) {
                 request = request.attempts(u32::try_from(self.dice.between(1, 4)).unwrap_or(1));
             }
+            if self.dice.chance(15) {
+                // Longer than the wait, too: the first round is sent when that is over.
+                delay = wait.mul_f64(self.dice.below(130) as f64 / 100.0);
+                let first = self.world.local_now(client).saturating_add(delay.min(wait));
+                self.oracle.delays(client, &entropy, first);
+            }
         }
         self.longest_ttl = self.longest_ttl.max(ttl);
         let until = self.world.local_now(client).saturating_add(wait).saturating_add(self.plan.node_timeout);
-        self.timeline
-            .note(self.world.now(), Lane::Client(client), || format!("acquire ttl {ttl:?} wait {wait:?}"));
-        if let Some(operation) = self.world.acquire(client, request.ttl(ttl).wait(wait)) {
+        self.timeline.note(self.world.now(), Lane::Client(client), || {
+            format!("acquire ttl {ttl:?} wait {wait:?} delay {delay:?}")
+        });
+        if let Some(operation) = self.world.acquire(client, request.ttl(ttl).wait(wait).delay(delay)) {
             self.oracle.acquires(client, operation, wanted, until);
         }
     }
@@ -349,7 +276,7 @@ impl Run<'_> {
         }
     }
 
-    fn release(&mut self, client: usize, lock: redlock_core::LockId) {
+    pub(super) fn release(&mut self, client: usize, lock: redlock_core::LockId) {
         self.timeline.note(self.world.now(), Lane::Client(client), || format!("release {lock:?}"));
         let until = self.world.local_now(client).saturating_add(self.plan.node_timeout);
         // The loss may be noticed by the very call: its event comes first.

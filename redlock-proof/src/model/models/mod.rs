@@ -1,10 +1,12 @@
 //! The models: what can happen in each, and how much of it.
 
+mod election;
 mod fences;
 mod locks;
 
 use super::configs::{Model, Plan};
 use super::properties::Met;
+use election::{election, election_epochs, election_votes, election_watch};
 pub(super) use fences::{FENCED, GRANT, GRANTS, HOLDER};
 use fences::{fence, fence_clocks, fence_forget, fence_late, fence_repair};
 pub(super) use locks::RIVAL;
@@ -36,6 +38,10 @@ pub fn models() -> Vec<Model> {
         connect(),
         watch(),
         watch_repair(),
+        election(),
+        election_votes(),
+        election_watch(),
+        election_epochs(),
     ]
 }
 
@@ -67,7 +73,7 @@ pub fn deep_models() -> Vec<Model> {
         sometimes: &[Met::Repaired, Met::LateRepair, Met::LateRan, Met::CounterRestarted],
         ..fence_repair()
     };
-    vec![
+    let mut deep = vec![
         four,
         Model { starts: &[0, 1], ..fence_late() },
         broken_repair,
@@ -84,5 +90,7 @@ pub fn deep_models() -> Vec<Model> {
         Model { horizon: 2, ..amnesia() },
         any_time,
         watch_rival,
-    ]
+    ];
+    deep.extend(election::deep());
+    deep
 }

@@ -57,6 +57,7 @@ impl Step<'_, '_> {
 
     pub(super) fn start(&mut self, client: usize) {
         let attempt = usize::from(self.state.done[client].attempts);
+        self.check_rest(client);
         if self.world.model.expires
             && let Some(before) = self.live(client)
         {
@@ -111,6 +112,9 @@ impl Step<'_, '_> {
             if before.ended && !after.ended {
                 self.wrong(Property::LostOnce, "what had ended goes on");
             }
+            if before.held && after.ended {
+                self.hold_ended(client, input);
+            }
             if before.held && after.held && after.deadline < before.deadline {
                 self.met(Met::Lowered);
             }
@@ -143,6 +147,9 @@ impl Step<'_, '_> {
             Effect::Granted { deadline, fence } => {
                 self.decide(client, attempt);
                 self.fenced(client, attempt, fence);
+                if self.world.model.clients[client].campaigns {
+                    self.state.candidates[client].granted = Some(fence.map_or(0, number));
+                }
                 if deadline <= self.state.now() {
                     self.wrong(Property::Decision, "granted with no validity left");
                 }
@@ -217,7 +224,8 @@ impl Step<'_, '_> {
         let fence = number(fence).max(highest);
         self.met(if self.raised { Met::Raised } else { Met::Agreed });
         let largest = self.state.fences[0];
-        if fence <= floor {
+        if !model.compares_fences {
+        } else if fence <= floor {
             let what = format!("{fence} is granted to an attempt that started after {floor} was");
             self.wrong(Property::Fence, &what);
         } else if self.state.fences.contains(&fence) {

@@ -1,5 +1,6 @@
 //! What an action leads to.
 
+mod candidate;
 mod client;
 mod counter;
 mod look;
@@ -45,7 +46,7 @@ pub(super) fn apply(
     };
     step.take(action);
     step.drain();
-    while settles && step.settle() {
+    while step.hear() || (settles && step.settle()) {
         step.drain();
     }
     step.tidy();
@@ -122,6 +123,10 @@ impl Step<'_, '_> {
                     self.input(client.into(), attempt, Input::Abandon);
                 }
             }
+            Action::Campaign { client } => self.campaign(client.into()),
+            Action::Elected { client } => self.elected(client.into()),
+            Action::CallOff { client } => self.call_off(client.into()),
+            Action::CampaignFails { client } => self.campaign_fails(client.into()),
             Action::Void { client } => {
                 self.state.voided = true;
                 if let Some((_, second)) = self.world.model.alias {
@@ -286,6 +291,7 @@ impl Step<'_, '_> {
                     .is_some_and(|view| !view.ended)
             });
         }
+        self.tidy_candidates();
         if expires {
             self.tidy_names();
         }
