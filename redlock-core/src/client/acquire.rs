@@ -64,16 +64,6 @@ pub(super) enum AcquirePhase {
     Concluding { until: Instant, outstanding: u8, error: Box<AcquireError> },
 }
 
-impl AcquirePhase {
-    /// Whether it asks nobody anything: its turn or its time has not come.
-    pub(super) const fn is_dormant(&self) -> bool {
-        match self {
-            Self::Delayed(_) | Self::Queued | Self::Sleeping(_) => true,
-            Self::Attempting(_) | Self::Concluding { .. } => false,
-        }
-    }
-}
-
 impl AcquireOperation {
     /// The key by which it waits in line.
     pub(super) fn line(&self) -> Option<&Bytes> {
@@ -118,7 +108,6 @@ impl Client {
             reports: Vec::new(),
             armed: Slot::default(),
         }));
-        self.dormant += 1;
         match refused {
             Some(kind) => self.fail_acquire(operation, kind),
             None if request.delay.is_zero() => self.contend(operation),
@@ -188,9 +177,6 @@ impl Client {
         };
         let lock = self.claims.insert(entry);
         self.live_claims += 1;
-        if acquire.phase.is_dormant() {
-            self.dormant = self.dormant.saturating_sub(1);
-        }
         acquire.phase = AcquirePhase::Attempting(lock);
         self.arm_operation(operation);
         self.carry_out(lock);

@@ -81,8 +81,6 @@ pub struct Client {
     /// How many of them are attempted or held; the others are being cleaned up.
     live_claims: usize,
     operations: Table<Operation>,
-    /// How many of them ask nobody anything: acquires whose turn or time has not come.
-    dormant: usize,
     /// The resources that are held or waited for here, by key.
     ///
     /// With one of no key, so that the map is never empty: it would give its memory back, and take it again.
@@ -145,7 +143,6 @@ impl Client {
             keys: KeyPool::default(),
             live_claims: 0,
             operations: Table::new(),
-            dormant: 0,
             lines: BTreeMap::from([(Bytes::new(), Box::default())]),
             spare_lines: Vec::new(),
             watched: BTreeMap::new(),

@@ -43,12 +43,6 @@ pub(super) enum ConnectEnd {
 }
 
 impl Client {
-    /// How many operations ask nobody anything: acquires whose turn or time has not come.
-    #[cfg(feature = "std")]
-    pub(crate) const fn dormant(&self) -> usize {
-        self.dormant
-    }
-
     /// Whether another operation may be pending.
     pub(super) fn room_for_operation(&self) -> bool {
         self.operations.len() < self.config.limits().operations
@@ -271,19 +265,13 @@ impl Client {
         self.step_out(operation);
         let mut removed = self.operations.remove(operation)?;
         let slot = match &mut removed {
-            Operation::Acquire(acquire) => {
-                if acquire.phase.is_dormant() {
-                    self.dormant = self.dormant.saturating_sub(1);
-                }
-                Some(&mut acquire.armed)
-            }
+            Operation::Acquire(acquire) => Some(&mut acquire.armed),
             Operation::Connect(connect) => Some(&mut connect.armed),
             Operation::Extend(_) | Operation::Release(_) => None,
         };
         if let Some(slot) = slot {
             self.timers.arm(slot, Due::Operation(operation), None, self.now);
         }
-        debug_assert!(self.dormant <= self.operations.len(), "one that is gone is counted");
         Some(removed)
     }
 }

@@ -219,11 +219,6 @@ impl Client {
 
     pub(super) fn set_phase(&mut self, operation: u64, phase: AcquirePhase) {
         let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) else { return };
-        match (acquire.phase.is_dormant(), phase.is_dormant()) {
-            (true, false) => self.dormant = self.dormant.saturating_sub(1),
-            (false, true) => self.dormant += 1,
-            (true, true) | (false, false) => {}
-        }
         acquire.phase = phase;
         self.arm_operation(operation);
     }

@@ -88,18 +88,12 @@ impl<D: Driver> State<D> {
                 Output::Event(event) => self.on_event(event, now, after),
             }
         }
-        let may_gather = !core::mem::take(&mut self.is_urgent) && self.under_way() > FEW;
+        let may_gather = !core::mem::take(&mut self.is_urgent) && self.waiting.len() > FEW;
         self.driver.flush(self.unanswered, may_gather);
         let due = self.client.poll_timeout().map(|deadline| deadline.at);
         let longest = (!self.client.is_idle()).then(|| now.saturating_add(LONGEST_SLEEP));
         self.driver.arm(due.into_iter().chain(longest).min(), now);
         after.wake(self.driver.wakes());
-    }
-
-    /// How many operations are under way: without those that wait in line, of which the next one's bytes would come too late
-    /// if they waited for others' to come.
-    fn under_way(&self) -> usize {
-        self.waiting.len().saturating_sub(self.client.dormant())
     }
 
     fn on_event(&mut self, event: Event, now: Instant, after: &mut After) {

@@ -103,27 +103,6 @@ async fn who_is_alone_writes_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_in_line_are_not_many_and_a_hand_over_is_written_at_once() {
-    let bench = Bench::new(NODES);
-    let (redlock, writes) = client(&bench).await;
-    let guard = redlock.acquire("door").await.unwrap();
-    let mut waiting: Vec<_> = (0..TASKS).map(|_| redlock.acquire("door").into_future()).collect();
-    for acquiring in &mut waiting {
-        assert!(pin!(acquiring).poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    }
-    writes.store(0, Ordering::SeqCst);
-    let mut releasing = pin!(guard.release());
-    assert!(releasing.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    assert_eq!(writes.load(Ordering::SeqCst), NODES, "the release and the next one's SET");
-    assert!(releasing.await.unwrap().is_clean());
-    for acquiring in waiting {
-        drop(acquiring.await.unwrap());
-    }
-    redlock.close().await;
-    assert_eq!(bench.keys(), 0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn r20_a_drop_among_many_is_written_at_once() {
     let bench = Bench::new(NODES);
     let (redlock, writes) = client(&bench).await;
