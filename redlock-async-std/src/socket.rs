@@ -4,16 +4,12 @@ use async_io::Async;
 use core::net::SocketAddr;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
-use core::time::Duration;
 use futures_lite::{AsyncRead, AsyncWrite};
 use redlock_core::handoff::task::{BoxFuture, Socket, Transport};
-use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 
-/// A connection on which nothing was said for so long is asked whether it still stands, so that one that was cut silently
-/// is found before a lock is.
-const KEEPALIVE: Duration = Duration::from_secs(30);
+redlock_core::__tune!();
 
 /// Connects with the system's sockets, and looks names up on `blocking`'s threads.
 #[derive(Debug)]
@@ -25,14 +21,7 @@ impl Transport for Sockets {
     }
 
     fn connect(&self, address: SocketAddr) -> BoxFuture<io::Result<Box<dyn Socket>>> {
-        Box::pin(async move {
-            let stream = Async::<TcpStream>::connect(address).await?;
-            // Small packets go out at once, and a silent peer is asked whether it is there. Neither is worth failing for.
-            let _no_delay = stream.get_ref().set_nodelay(true);
-            let keepalive = TcpKeepalive::new().with_time(KEEPALIVE);
-            let _keepalive = SockRef::from(stream.get_ref()).set_tcp_keepalive(&keepalive);
-            Ok(boxed(stream))
-        })
+        Box::pin(async move { Ok(boxed(connect(address).await?)) })
     }
 
     #[cfg(unix)]
@@ -45,6 +34,12 @@ impl Transport for Sockets {
         let error = "there are no Unix sockets on this system";
         Box::pin(async move { Err(io::Error::new(io::ErrorKind::Unsupported, error)) })
     }
+}
+
+async fn connect(address: SocketAddr) -> io::Result<Async<TcpStream>> {
+    let stream = Async::<TcpStream>::connect(address).await?;
+    tune(stream.get_ref());
+    Ok(stream)
 }
 
 struct Stream<S> {
@@ -76,5 +71,16 @@ where
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.socket).poll_write(cx, bytes)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b38_connections_are_tuned() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_tuned(async_io::block_on(connect(listener.local_addr().unwrap())).unwrap());
     }
 }

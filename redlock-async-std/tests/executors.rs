@@ -16,15 +16,45 @@ mod nodes;
 use futures_lite::{StreamExt, future};
 use nodes::Nodes;
 use redlock_async_std::{
-    AcquireErrorKind, BoxFuture, BuildError, Event, Guard, HoldError, LostReason, NodeVote, Redlock,
+    AcquireErrorKind, BoxFuture, BuildError, Event, Guard, HoldError, LostReason, NodeVote, Redlock, Socket,
+    Transport,
 };
 use redlock_core::sim::TcpNode;
+use std::io;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(3_600);
+
+/// A resolver that hangs.
+struct Hanging;
+
+impl Transport for Hanging {
+    fn resolve(&self, _host: String, _port: u16) -> BoxFuture<io::Result<Vec<SocketAddr>>> {
+        Box::pin(future::pending())
+    }
+
+    fn connect(&self, _address: SocketAddr) -> BoxFuture<io::Result<Box<dyn Socket>>> {
+        Box::pin(future::pending())
+    }
+
+    fn connect_unix(&self, _path: String) -> BoxFuture<io::Result<Box<dyn Socket>>> {
+        Box::pin(future::pending())
+    }
+}
+
+#[test]
+fn r27_a_resolver_that_hangs_ends_at_the_connect_timeout() {
+    let builder = Redlock::builder().node("redis://redis-1.example.com").transport(Hanging);
+    let (start, timeout) = (Instant::now(), Duration::from_millis(300));
+    let error = async_io::block_on(builder.connect_timeout(timeout).connect()).unwrap_err();
+    let took = start.elapsed();
+    assert!(matches!(&error, BuildError::Connect(error) if error.timed_out), "{error}");
+    assert!(took >= timeout && took < Duration::from_secs(2), "{took:?}");
+}
 
 impl Nodes {
     async fn client(&self) -> Redlock {

@@ -34,7 +34,8 @@ impl Redlock {
 
     /// A client to be configured.
     pub fn builder() -> Builder {
-        Builder { config: Config::builder(), clock: Arc::new(SystemClock), tls: None }
+        let look_up = driver::resolve::system;
+        Builder { config: Config::builder(), clock: Arc::new(SystemClock), tls: None, look_up }
     }
 
     pub(crate) const fn hub(&self) -> &Hub<Sockets> {
@@ -63,6 +64,8 @@ pub struct Builder {
     config: ConfigBuilder,
     clock: Arc<dyn Clock>,
     tls: Option<driver::Tls>,
+    /// Of tests, where it is not the system's.
+    look_up: driver::LookUp,
 }
 
 impl Builder {
@@ -74,8 +77,8 @@ impl Builder {
         Self { clock: Arc::new(clock), ..self }
     }
 
-    /// How TLS is spoken to nodes whose address says `rediss://`: with an authority of your own, for instance. Without it
-    /// what the system trusts is trusted.
+    /// How TLS is spoken to nodes whose address says `rediss://`: with an authority of your own, for instance (and what
+    /// single nodes have for themselves). Without it what the system trusts is trusted.
     #[cfg(feature = "tls-no-provider")]
     pub fn tls(self, tls: redlock_tls::Tls) -> Self {
         Self { tls: Some(tls), ..self }
@@ -105,7 +108,7 @@ impl Builder {
         let config = self.config.build()?;
         let tls = driver::secure::for_nodes(&config, self.tls)?;
         let system = |error: std::io::Error| BuildError::System(error.to_string());
-        let (reactor, sockets) = driver::new(&config, tls).map_err(system)?;
+        let (reactor, sockets) = driver::new(&config, tls, self.look_up).map_err(system)?;
         let environment = Environment {
             clock: Box::new(self.clock),
             entropy: Box::new(SystemEntropy),
@@ -139,3 +142,53 @@ const _: () = {
     error::<redlock_core::handoff::ReleaseError>();
     error::<redlock_core::handoff::HoldError<()>>();
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::SocketAddr;
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    use core::time::Duration;
+    use redlock_core::{NodeFault, NodeState};
+    use std::{io, thread};
+
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+    fn hangs(_: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
+        ASKED.fetch_add(1, Ordering::SeqCst);
+        loop {
+            thread::park();
+        }
+    }
+
+    #[test]
+    fn r27_a_resolver_that_hangs_ends_at_the_connect_timeout() {
+        let ms = Duration::from_millis;
+        let nodes = ["redis://redis-1.example.com", "redis://redis-2.example.com"];
+        let builder = || Builder { look_up: hangs, ..Redlock::builder().nodes(nodes) };
+        let lazy = builder().handshake_timeout(ms(50)).connect_lazy().unwrap();
+        let start = lazy.now();
+        let error = builder().connect_timeout(ms(300)).connect().unwrap_err();
+        let took = lazy.now().saturating_duration_since(start);
+        assert!(took >= ms(290) && took < Duration::from_secs(2), "{took:?}");
+        assert!(matches!(&error, BuildError::Connect(error) if error.timed_out), "{error}");
+        // Each connection is given up, and the next one waits for the look-up that is under way: it gathers no threads.
+        let (mut given_up, until) = (Vec::new(), start.saturating_add(Duration::from_secs(10)));
+        while given_up.len() < 3 {
+            assert!(lazy.now() < until, "{:?}", lazy.nodes());
+            for node in lazy.nodes() {
+                let NodeState::Down { fault, retry_at } = node.state else { continue };
+                assert!(matches!(fault, NodeFault::HandshakeTimeout(_)), "{fault}");
+                if !given_up.contains(&retry_at) {
+                    given_up.push(retry_at);
+                }
+            }
+            thread::sleep(ms(1));
+        }
+        assert_eq!(ASKED.load(Ordering::SeqCst), 4, "two clients, two nodes each");
+        // Nor does closing wait for it.
+        let start = lazy.now();
+        lazy.close();
+        assert!(lazy.now().saturating_duration_since(start) < Duration::from_secs(1));
+    }
+}

@@ -20,6 +20,13 @@ pub enum TlsError {
     ClientCert(String),
     /// The server name is no name and no IP address.
     ServerName(String),
+    /// Something is said of a node that cannot be.
+    Node {
+        /// Which.
+        node: String,
+        /// Why.
+        detail: String,
+    },
     /// No provider of cryptography was given, and none is compiled in.
     NoProvider,
     /// The provider of cryptography knows no version of TLS that is spoken here.
@@ -33,6 +40,7 @@ impl fmt::Display for TlsError {
             Self::Roots(detail) => write!(f, "TLS: no authority to trust: {detail}"),
             Self::ClientCert(detail) => write!(f, "TLS: the client's certificate or key: {detail}"),
             Self::ServerName(name) => write!(f, "TLS: {name:?} is no server name"),
+            Self::Node { node, detail } => write!(f, "TLS: for the node {node:?}: {detail}"),
             Self::NoProvider => f.write_str(
                 "TLS: no cryptography: give `TlsBuilder::provider` one, or build with redlock-tls' feature `ring` or \
                  `aws-lc-rs` (`tls` or `tls-aws-lc-rs` of an adapter)",

@@ -31,6 +31,7 @@
 extern crate alloc;
 
 mod error;
+mod nodes;
 mod options;
 mod provider;
 mod session;

@@ -1,6 +1,7 @@
 //! What a client trusts, and what it shows.
 
 use crate::error::TlsError;
+use crate::nodes::{self, Place};
 use crate::provider;
 use crate::session::Session;
 use crate::trust::{Certs, Trust, no_pem, read_certs};
@@ -18,6 +19,8 @@ use std::path::PathBuf;
 pub struct Tls {
     config: Arc<ClientConfig>,
     server_name: Option<ServerName<'static>>,
+    /// How it is spoken to some nodes in place of that.
+    nodes: Arc<[(Place, Self)]>,
 }
 
 impl Tls {
@@ -35,12 +38,15 @@ impl Tls {
         Self::builder().build()
     }
 
-    /// A session with a server, to begin. `host` is the one in the node's address.
+    /// A session with a server, to begin. Host and port are those in the node's address.
     ///
     /// # Errors
     ///
     /// `host` is no name that a certificate can be for.
-    pub fn session(&self, host: &str) -> io::Result<Session> {
+    pub fn session(&self, host: &str, port: u16) -> io::Result<Session> {
+        if let Some(tls) = nodes::find(&self.nodes, host, port) {
+            return tls.session(host, port);
+        }
         let name = match &self.server_name {
             Some(name) => name.clone(),
             None => server_name(host).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?,
@@ -58,7 +64,11 @@ impl Tls {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").field("server_name", &self.server_name).finish_non_exhaustive()
+        let nodes: Vec<&Place> = self.nodes.iter().map(|(place, _)| place).collect();
+        f.debug_struct("Tls")
+            .field("server_name", &self.server_name)
+            .field("nodes", &nodes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -75,7 +85,14 @@ pub struct TlsBuilder {
     trust: Trust,
     client: Option<Client>,
     server_name: Option<String>,
+    nodes: Vec<(String, Own)>,
     provider: Option<Arc<CryptoProvider>>,
+}
+
+/// What one node has for itself.
+enum Own {
+    Name(String),
+    Tls(Tls),
 }
 
 enum Client {
@@ -122,6 +139,30 @@ impl TlsBuilder {
     /// addresses.
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.server_name = Some(name.into());
+        self
+    }
+
+    /// The same for one node, before what all have: where each has a name of its own, but is reached by an IP address or
+    /// through a tunnel. `node` is the host in its address, `10.0.0.1`, or host and port, `localhost:7001`, which counts
+    /// more.
+    ///
+    /// ```
+    /// # let _ =
+    /// redlock_tls::Tls::builder()
+    ///     .server_name_for("10.0.0.1", "redis-1.example.com")
+    ///     .server_name_for("10.0.0.2", "redis-2.example.com")
+    ///     .server_name_for("localhost:7003", "redis-3.example.com")
+    /// # ;
+    /// ```
+    pub fn server_name_for(mut self, node: impl Into<String>, name: impl Into<String>) -> Self {
+        self.nodes.push((node.into(), Own::Name(name.into())));
+        self
+    }
+
+    /// Speaks to one node in another way altogether: with an authority, a client certificate and a name of its own. `node`
+    /// is as in [`server_name_for`](Self::server_name_for).
+    pub fn tls_for(mut self, node: impl Into<String>, tls: Tls) -> Self {
+        self.nodes.push((node.into(), Own::Tls(tls)));
         self
     }
 
@@ -172,11 +213,27 @@ impl TlsBuilder {
                 let (chain, key) = client.read()?;
                 config
                     .with_client_auth_cert(chain, key)
-                    .map_err(|error| TlsError::ClientCert(error.to_string()))?
+                    .map_err(|error| TlsError::ClientCert(own_fault(&error)))?
             }
         };
         let server_name = self.server_name.map(|name| server_name(&name)).transpose()?;
-        Ok(Tls { config: Arc::new(config), server_name })
+        let config = Arc::new(config);
+        let mut nodes: Vec<(Place, Tls)> = Vec::new();
+        for (node, own) in self.nodes {
+            let place = Place::parse(&node)?;
+            if nodes.iter().any(|(known, _)| *known == place) {
+                return Err(TlsError::Node { node: place.to_string(), detail: "described twice".into() });
+            }
+            let tls = match own {
+                Own::Tls(tls) => tls,
+                Own::Name(name) => {
+                    let server_name = Some(self::server_name(&name)?);
+                    Tls { config: Arc::clone(&config), server_name, nodes: Arc::default() }
+                }
+            };
+            nodes.push((place, tls));
+        }
+        Ok(Tls { config, server_name, nodes: nodes.into() })
     }
 }
 
@@ -197,5 +254,49 @@ impl Client {
                 Ok((chain, key_der))
             }
         }
+    }
+}
+
+/// What is wrong with our own certificate, of which rustls speaks as of a peer's.
+fn own_fault(error: &rustls::Error) -> String {
+    let rustls::Error::InvalidCertificate(fault) = error else { return error.to_string() };
+    let fault = fault.to_string();
+    if fault.contains("UnsupportedCertVersion") {
+        // OpenSSL makes it so where no extensions are asked for.
+        return "the certificate is of X.509 version 1, and has to be of version 3 (`openssl x509 -req` makes one with `-extfile`)".to_owned();
+    }
+    fault
+}
+
+#[cfg(all(test, any(feature = "ring", feature = "aws-lc-rs")))]
+mod tests {
+    use super::*;
+
+    /// As `openssl x509 -req` makes it, and its key.
+    const VERSION_1: &[u8] = b"\
+-----BEGIN CERTIFICATE-----
+MIIBHTCBxQIUB/oZFJI3ZaTCSJJgzGu2uUMvN8MwCgYIKoZIzj0EAwIwETEPMA0G
+A1UEAwwGY2xpZW50MCAXDTI2MTIwMTA1NDY0N1oYDzIxMjYxMTA3MDU0NjQ3WjAR
+MQ8wDQYDVQQDDAZjbGllbnQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATtVUWW
+fj/kikTJ+byV7nNjXkT/ApnfKX8cHzlz4cGJ6ipujGtEL63/p96RmDadoB4M4CMm
+RRlSyt4ST5C0gplQMAoGCCqGSM49BAMCA0cAMEQCIFrrckZQt6biFl1pxlj6Hy6R
+AF3pkkSkJ2ktkd32ZwZcAiBXPJNvnB9Z1bOGcheDrrO12wM1+UJA+Cbwxcojt1uC
+hQ==
+-----END CERTIFICATE-----";
+    const KEY: &[u8] = b"\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgRy2+6mlFnx4JAAoq
+QiYboYa4bYFvXpOOHQpN0t3PHG+hRANCAATtVUWWfj/kikTJ+byV7nNjXkT/Apnf
+KX8cHzlz4cGJ6ipujGtEL63/p96RmDadoB4M4CMmRRlSyt4ST5C0gplQ
+-----END PRIVATE KEY-----";
+
+    #[test]
+    fn a_certificate_of_version_1_is_told_as_such() {
+        let certificate = CertificateDer::from_pem_slice(VERSION_1).unwrap().to_vec();
+        let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+        // Any authority; it is not looked at.
+        let tls = Tls::builder().ca_der(certificate.clone()).client_cert_der(vec![certificate], key);
+        let TlsError::ClientCert(said) = tls.build().unwrap_err() else { panic!("another error") };
+        assert!(said.contains("-extfile") && !said.contains("peer"), "{said}");
     }
 }

@@ -36,7 +36,7 @@ mod tests {
     #[cfg(any(feature = "ring", feature = "aws-lc-rs"))]
     fn name(tls: TlsBuilder) -> String {
         let tls = tls.build().unwrap();
-        tls.session("redis.example.com").unwrap();
+        tls.session("redis.example.com", 6379).unwrap();
         assert!(CryptoProvider::get_default().is_none(), "the process has got a default");
         format!("{:?}", tls.provider().secure_random)
     }

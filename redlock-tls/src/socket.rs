@@ -8,8 +8,13 @@ use redlock_core::handoff::task::{BoxFuture, Secure, Socket};
 use std::io::{self, ErrorKind, Read, Write};
 
 impl Secure for Tls {
-    fn secure(&self, host: String, socket: Box<dyn Socket>) -> BoxFuture<io::Result<Box<dyn Socket>>> {
-        let session = self.session(&host);
+    fn secure(
+        &self,
+        host: String,
+        port: u16,
+        socket: Box<dyn Socket>,
+    ) -> BoxFuture<io::Result<Box<dyn Socket>>> {
+        let session = self.session(&host, port);
         Box::pin(async move {
             let mut secured = Secured { session: session?, socket };
             poll_fn(|cx| {

@@ -3,16 +3,13 @@
 use core::net::SocketAddr;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
-use core::time::Duration;
 use redlock_core::handoff::task::{BoxFuture, Socket, Transport};
-use socket2::{SockRef, TcpKeepalive};
+use socket2::SockRef;
 use std::io::{self, Read as _};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A connection on which nothing was said for so long is asked whether it still stands, so that one that was cut silently
-/// is found before a lock is.
-const KEEPALIVE: Duration = Duration::from_secs(30);
+redlock_core::__tune!();
 
 /// How much is read from a socket before it is closed, in buffers.
 const MOST_LAST_READS: usize = 16;
@@ -27,14 +24,7 @@ impl Transport for Sockets {
     }
 
     fn connect(&self, address: SocketAddr) -> BoxFuture<io::Result<Box<dyn Socket>>> {
-        Box::pin(async move {
-            let stream = TcpStream::connect(address).await?;
-            // Small packets go out at once, and a silent peer is asked whether it is there. Neither is worth failing for.
-            let _no_delay = stream.set_nodelay(true);
-            let keepalive = TcpKeepalive::new().with_time(KEEPALIVE);
-            let _keepalive = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
-            Ok(boxed(stream))
-        })
+        Box::pin(async move { Ok(boxed(connect(address).await?)) })
     }
 
     #[cfg(unix)]
@@ -47,6 +37,12 @@ impl Transport for Sockets {
         let error = "Tokio has no Unix sockets on this system";
         Box::pin(async move { Err(io::Error::new(io::ErrorKind::Unsupported, error)) })
     }
+}
+
+async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    tune(&stream);
+    Ok(stream)
 }
 
 struct Stream<S>(S)
@@ -90,5 +86,16 @@ where
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn b38_connections_are_tuned() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_tuned(connect(listener.local_addr().unwrap()).await.unwrap());
     }
 }

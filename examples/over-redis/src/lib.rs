@@ -52,12 +52,23 @@ use tokio::task::{AbortHandle, unconstrained};
 /// Tokio's timers stand still while the machine is suspended, locks do not: the clock is read this often.
 const NAP: Duration = Duration::from_secs(1);
 
-/// Time that goes on while the machine is suspended, on Linux. Read after each wait, and before an operation starts.
+/// Time that goes on while the machine is suspended. Read after each wait, and before an operation starts.
+#[cfg(any(target_os = "linux", target_os = "android"))]
 #[must_use]
 pub fn now() -> Instant {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let part = |part| u64::try_from(part).unwrap_or(0);
     Instant::from_secs(part(time.tv_sec)).saturating_add(Duration::from_nanos(part(time.tv_nsec)))
+}
+
+/// Where there is no such clock a lock that ran out in a suspend is believed in for as long as the suspend was.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[must_use]
+pub fn now() -> Instant {
+    static ORIGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    #[expect(clippy::disallowed_methods, reason = "the only clock that there is")]
+    let origin = ORIGIN.get_or_init(std::time::Instant::now);
+    Instant::ZERO.saturating_add(origin.elapsed())
 }
 
 // ---- the loop ----

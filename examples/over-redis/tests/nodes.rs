@@ -9,6 +9,9 @@ use over_redis::{Locks, now, request};
 use redlock_blocking::Redlock;
 use redlock_core::sim::{Dialect, Server, TcpNode};
 use redlock_core::{AcquireError, Config, ConfigBuilder, LostReason, NodeOutcome, ReleaseOutcome};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use suite::cluster::{Cluster, Real, Simulated, programs};
 use suite::{Make, eventually};
@@ -41,8 +44,16 @@ fn locks(cluster: &dyn Cluster) -> Locks {
     locks_of(&cluster.urls(), Config::builder())
 }
 
+async fn idle_until(done: impl Fn() -> bool) {
+    let start = now();
+    while !done() {
+        assert!(now().saturating_duration_since(start) < 10 * SECOND, "not after ten seconds");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
 /// Drives it for a while, with nothing to do: what is owed to nodes goes out.
-async fn idle(locks: &mut Locks, until: impl Fn() -> bool) {
+async fn driven_until(locks: &mut Locks, until: impl Fn() -> bool) {
     let start = now();
     while !until() {
         assert!(now().saturating_duration_since(start) < 10 * SECOND, "not after ten seconds");
@@ -79,10 +90,12 @@ fn it_excludes_another_client_and_is_excluded() {
         assert!(refused.kind.is_contended(), "{refused}");
 
         locks.extend(lock, 20 * SECOND).await.unwrap().unwrap();
-        assert!(cluster.ttl(0, "door").unwrap() > 10 * SECOND);
+        let extended =
+            (0..5).filter(|node| cluster.ttl(*node, "door").is_some_and(|left| left > 10 * SECOND));
+        assert!(extended.count() >= 3, "a majority has confirmed it");
         assert_eq!(locks.release(lock).await.unwrap(), ReleaseOutcome::Released);
         assert!(!locks.is_held(lock));
-        idle(&mut locks, || nowhere(cluster, "door")).await;
+        driven_until(&mut locks, || nowhere(cluster, "door")).await;
 
         let guard = other.acquire("door").lock().unwrap();
         assert!(try_once(&mut locks, "door").await.unwrap_err().kind.is_contended());
@@ -180,7 +193,7 @@ fn r7_hung_and_cut_nodes_are_cleaned_up() {
         }
         cluster.thaw(0);
         cluster.thaw(1);
-        idle(&mut locks, || nowhere(cluster, "door")).await;
+        driven_until(&mut locks, || nowhere(cluster, "door")).await;
     });
 }
 
@@ -196,7 +209,7 @@ fn r20_a_future_that_is_dropped_leaves_nothing() {
                 locks.release(lock.unwrap()).await.unwrap();
             }
         }
-        idle(&mut locks, || nowhere(cluster, "door")).await;
+        driven_until(&mut locks, || nowhere(cluster, "door")).await;
         let lock = locks.acquire(request("door").unwrap()).await.unwrap();
         locks.release(lock).await.unwrap();
     });
@@ -290,4 +303,69 @@ fn r4_errors_are_those_that_the_server_wrote() {
             assert_eq!(ours.kind, theirs.kind, "{text}");
         });
     }
+}
+
+/// A server that greets as it should, and answers `SET` with this. Connections that the client closed are told.
+fn answering(set: &'static str) -> (String, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let (closed, is_closed) = channel();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, closed) = (client.unwrap(), closed.clone());
+            std::thread::spawn(move || {
+                let mut read = BufReader::new(client.try_clone().unwrap());
+                let mut line = String::new();
+                while read.read_line(&mut line).is_ok_and(|length| length > 0) {
+                    let reply = match line.trim_end() {
+                        "HELLO" => "%1\r\n$5\r\nproto\r\n:3\r\n",
+                        "CLIENT" => "+OK\r\n",
+                        "INFO" => "$0\r\n\r\n",
+                        "PING" => "+PONG\r\n",
+                        "SET" => set,
+                        "EVAL" => ":1\r\n",
+                        _ => "",
+                    };
+                    line.clear();
+                    if client.write_all(reply.as_bytes()).is_err() {
+                        break;
+                    }
+                }
+                let _test_is_over = closed.send(());
+            });
+        }
+    });
+    (url, is_closed)
+}
+
+#[test]
+fn r3_only_the_status_ok_is_a_vote() {
+    for said in [
+        "$2\r\nOK\r\n",
+        "+ok\r\n",
+        "+QUEUED\r\n",
+        "+\r\n",
+        ":1\r\n",
+        "#t\r\n",
+        ",1.5\r\n",
+        "*1\r\n+OK\r\n",
+        "=6\r\ntxt:OK\r\n",
+        "!8\r\nERR a\r\nb\r\n",
+        "nonsense\r\n",
+    ] {
+        let (url, is_closed) = answering(said);
+        run(async {
+            let mut locks = locks_of(&[url], Config::builder());
+            let refused = try_once(&mut locks, "door").await.map(|_| "granted").map_err(|error| error.kind);
+            assert!(refused.is_err(), "{said:?}");
+            // The stream is not trusted any more, and the client is still there.
+            idle_until(|| is_closed.try_recv().is_ok()).await;
+        });
+    }
+    let (url, _) = answering("+OK\r\n");
+    run(async {
+        let mut locks = locks_of(&[url], Config::builder());
+        let lock = try_once(&mut locks, "door").await.unwrap();
+        assert!(locks.is_held(lock));
+    });
 }

@@ -11,7 +11,7 @@
 //!
 //! Whoever reads gives the engine its turn, with its timers.
 
-mod resolve;
+pub(crate) mod resolve;
 pub(crate) mod secure;
 mod sockets;
 mod stream;
@@ -28,6 +28,7 @@ use std::io::{self, ErrorKind};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::{self, Thread};
 
+pub(crate) use resolve::LookUp;
 pub(crate) use secure::Tls;
 use sockets::Readiness;
 pub(crate) use sockets::Sockets;
@@ -84,7 +85,7 @@ enum Ended {
 }
 
 /// A reactor, and the sockets that are registered with it.
-pub(crate) fn new(config: &Config, tls: Option<Tls>) -> io::Result<(Arc<Reactor>, Sockets)> {
+pub(crate) fn new(config: &Config, tls: Option<Tls>, look_up: LookUp) -> io::Result<(Arc<Reactor>, Sockets)> {
     let poll = Poll::new()?;
     let registry = poll.registry().try_clone()?;
     let doorbell = Waker::new(&registry, DOORBELL)?;
@@ -99,7 +100,7 @@ pub(crate) fn new(config: &Config, tls: Option<Tls>) -> io::Result<(Arc<Reactor>
         keeper: OnceLock::new(),
         is_called: AtomicBool::new(false),
     });
-    let sockets = Sockets::new(config, tls, registry, Arc::clone(&reactor));
+    let sockets = Sockets::new(config, tls, look_up, registry, Arc::clone(&reactor));
     Ok((reactor, sockets))
 }
 

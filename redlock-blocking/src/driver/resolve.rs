@@ -11,24 +11,33 @@ use std::net::ToSocketAddrs;
 use std::sync::mpsc::Sender;
 use std::thread;
 
+/// Looks a name up; it may block for as long as it likes.
+pub(crate) type LookUp = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
+
+/// By the system's resolver.
+pub(crate) fn system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    (host, port).to_socket_addrs().map(Iterator::collect)
+}
+
 /// What a look-up found, for the node with this index.
 pub(super) type Found = (usize, Result<Vec<SocketAddr>, DisconnectReason>);
 
 /// Looks a name up, and says what was found into `found`, then wakes the reader.
 pub(super) fn start(
+    look_up: LookUp,
     node: usize,
     host: String,
     port: u16,
     found: Sender<Found>,
     reactor: Arc<Reactor>,
 ) -> io::Result<()> {
-    let look_up = move || {
-        let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
+    let work = move || {
+        let addresses = look_up(&host, port);
         // The client may be gone meanwhile.
         if found.send((node, looked_up(&host, addresses))).is_ok() {
             reactor.ring();
         }
     };
-    thread::Builder::new().name("redlock-resolve".into()).spawn(look_up)?;
+    thread::Builder::new().name("redlock-resolve".into()).spawn(work)?;
     Ok(())
 }

@@ -40,7 +40,7 @@ mod without {
     pub(crate) enum Session {}
 
     impl Tls {
-        pub(crate) fn session(&self, _host: &str) -> io::Result<Session> {
+        pub(crate) fn session(&self, _host: &str, _port: u16) -> io::Result<Session> {
             match *self {}
         }
     }

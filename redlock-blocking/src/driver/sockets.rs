@@ -1,7 +1,7 @@
 //! The connections, as the engine sees them: told to connect, write and close, on whichever thread made it want that.
 
 use super::Reactor;
-use super::resolve::{self, Found};
+use super::resolve::{self, Found, LookUp};
 use super::secure::{Session, Tls};
 use super::stream::Stream;
 use alloc::collections::VecDeque;
@@ -51,6 +51,7 @@ pub(crate) struct Sockets {
     registry: Registry,
     reactor: Arc<Reactor>,
     tls: Option<Tls>,
+    look_up: LookUp,
     nodes: Vec<Link>,
     found: Receiver<Found>,
     finder: Sender<Found>,
@@ -88,8 +89,8 @@ enum Phase {
     Up(Pipe),
 }
 
-/// The host to which TLS is to be spoken, if it is.
-type Secured = Option<String>;
+/// The host and port in the address of a node to which TLS is to be spoken, if it is.
+type Secured = Option<(String, u16)>;
 
 /// A connection that is being made.
 #[derive(Debug)]
@@ -117,12 +118,19 @@ struct Pipe {
 }
 
 impl Sockets {
-    pub(super) fn new(config: &Config, tls: Option<Tls>, registry: Registry, reactor: Arc<Reactor>) -> Self {
+    pub(super) fn new(
+        config: &Config,
+        tls: Option<Tls>,
+        look_up: LookUp,
+        registry: Registry,
+        reactor: Arc<Reactor>,
+    ) -> Self {
         let (finder, found) = mpsc::channel();
         Self {
             registry,
             reactor,
             tls,
+            look_up,
             nodes: config.nodes().iter().map(|_| Link::default()).collect(),
             found,
             finder,
@@ -193,7 +201,7 @@ impl Sockets {
     ) -> Result<Dial, DisconnectReason> {
         while let Some(address) = left.pop_front() {
             let stream = self
-                .session(secured.as_deref())
+                .session(secured.as_ref())
                 .and_then(|session| Stream::tcp(address, session, &self.registry, Token(id.node.index())));
             match stream {
                 Ok(stream) => {
@@ -216,10 +224,10 @@ impl Sockets {
     }
 
     /// TLS, where it is wanted. Never is it left out.
-    fn session(&self, secured: Option<&str>) -> io::Result<Option<Session>> {
-        let Some(host) = secured else { return Ok(None) };
+    fn session(&self, secured: Option<&(String, u16)>) -> io::Result<Option<Session>> {
+        let Some((host, port)) = secured else { return Ok(None) };
         let tls = self.tls.as_ref().ok_or_else(|| io::Error::other("TLS: nothing speaks it here"))?;
-        tls.session(host).map(Some)
+        tls.session(host, *port).map(Some)
     }
 
     /// When the next address of some connection is to be tried.
@@ -265,17 +273,17 @@ impl Driver for Sockets {
             }
             Endpoint::Tcp { host, port } => match known_addresses(host, *port) {
                 Some(addresses) => {
-                    Phase::Connecting(self.dial_first(id, secured(address, host), addresses, now)?)
+                    Phase::Connecting(self.dial_first(id, secured(address, host, *port), addresses, now)?)
                 }
                 None => {
                     let Some(link) = self.nodes.get_mut(node) else { return Ok(()) };
                     if !link.is_resolving {
                         let (finder, reactor) = (self.finder.clone(), Arc::clone(&self.reactor));
-                        resolve::start(node, host.clone(), *port, finder, reactor)
+                        resolve::start(self.look_up, node, host.clone(), *port, finder, reactor)
                             .map_err(|error| DisconnectReason::Unresolvable(format!("{host}: {error}")))?;
                         link.is_resolving = true;
                     }
-                    Phase::Resolving(secured(address, host))
+                    Phase::Resolving(secured(address, host, *port))
                 }
             },
         };
@@ -350,8 +358,8 @@ impl Driver for Sockets {
     }
 }
 
-fn secured(address: &Address, host: &str) -> Secured {
-    address.is_tls().then(|| host.to_owned())
+fn secured(address: &Address, host: &str, port: u16) -> Secured {
+    address.is_tls().then(|| (host.to_owned(), port))
 }
 
 impl Pipe {

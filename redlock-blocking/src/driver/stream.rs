@@ -2,18 +2,14 @@
 
 use super::secure::Session;
 use core::net::SocketAddr;
-use core::time::Duration;
 use mio::event::Source;
 use mio::net::TcpStream;
 #[cfg(unix)]
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
-use socket2::{SockRef, TcpKeepalive};
 use std::io::{self, ErrorKind, Read, Write};
 
-/// A connection on which nothing was said for so long is asked whether it still stands, so that one that was cut silently
-/// is found before a lock is.
-const KEEPALIVE: Duration = Duration::from_secs(30);
+redlock_core::__tune!();
 
 /// A non-blocking connection, with TLS over it or without.
 #[derive(Debug)]
@@ -108,24 +104,15 @@ impl Socket {
         }
         match peer {
             Ok(()) => {
-                self.tune();
+                match self {
+                    Self::Tcp(stream) => tune(stream),
+                    #[cfg(unix)]
+                    Self::Unix(_) => {}
+                }
                 Ok(true)
             }
             Err(error) if error.kind() == ErrorKind::NotConnected => Ok(false),
             Err(error) => Err(error),
-        }
-    }
-
-    /// Small packets go out at once, and a silent peer is asked whether it is there. Neither is worth failing for.
-    fn tune(&self) {
-        match self {
-            Self::Tcp(stream) => {
-                let _no_delay = stream.set_nodelay(true);
-                let keepalive = TcpKeepalive::new().with_time(KEEPALIVE);
-                let _keepalive = SockRef::from(stream).set_tcp_keepalive(&keepalive);
-            }
-            #[cfg(unix)]
-            Self::Unix(_) => {}
         }
     }
 }
@@ -179,5 +166,24 @@ impl Write for Socket {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use mio::{Events, Poll};
+
+    #[test]
+    fn b38_connections_are_tuned() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (mut poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(1));
+        let address = listener.local_addr().unwrap();
+        let mut stream = Stream::tcp(address, None, poll.registry(), Token(0)).unwrap();
+        while !stream.finish_connect().unwrap() {
+            poll.poll(&mut events, None).unwrap();
+        }
+        let Socket::Tcp(socket) = &stream.socket else { panic!("another kind of socket") };
+        assert_tuned(socket);
     }
 }

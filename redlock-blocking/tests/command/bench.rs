@@ -72,5 +72,7 @@ fn it_reports_nothing_where_locks_fail() {
     assert!(said.stderr.contains("cycles failed") && said.stderr.contains("OOM"), "{said:?}");
     let mut command = redlock("bench --duration 100ms --ttl 1ms");
     command.env("REDLOCK_NODES", fleet.urls());
-    assert_eq!(outcome(command).code, Some(64));
+    let said = outcome(command);
+    assert_eq!(said.code, Some(64));
+    assert!(said.stderr.contains("--ttl: "), "{}", said.stderr);
 }

@@ -80,6 +80,27 @@ fn help_and_version_are_no_failure() {
 }
 
 #[test]
+fn the_help_has_only_tls_below_its_heading() {
+    for (command, options) in [
+        ("run", ["--ttl", "--fenced"]),
+        ("status", ["--timeout", "--json"]),
+        ("check", ["--ttl", "--sampling"]),
+        ("unlock", ["--force", "--yes"]),
+        ("bench", ["--threads", "--ttl"]),
+    ] {
+        let help = outcome(redlock(&format!("{command} --help"))).stdout;
+        let (above, below) = help.split_once("TLS, for rediss://").unwrap();
+        for option in ["--cacert", "--cert", "--key", "--sni"] {
+            assert!(below.contains(&format!("{option} <")), "{command} {option}: {help}");
+        }
+        for option in options {
+            assert!(above.contains(option), "{command} {option}: {help}");
+        }
+        assert_eq!(help.contains("Arguments:"), !matches!(command, "check" | "bench"), "{help}");
+    }
+}
+
+#[test]
 fn a_secret_is_not_repeated() {
     let outcome = outcome(redlock("run --node redis://:hunter2@127.0.0.1:1/x job -- true"));
     assert_eq!(outcome.code, Some(64));
@@ -366,6 +387,7 @@ fn completions_and_manual_pages_come_from_the_definition() {
     let page = std::fs::read_to_string(directory.join("redlock-run.1")).unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
     assert!(page.contains(".TH") && page.contains("REDLOCK_FENCE"), "{page}");
+    assert!(page.contains("\\fBredlock run\\fR [OPTIONS] <RESOURCE> \\-\\- <CMD>"), "{page}");
     let nowhere = outcome(redlock("man /nowhere/at/all"));
     assert_eq!(nowhere.code, Some(69), "{nowhere:?}");
     assert_eq!(outcome(redlock("completions tcsh")).code, Some(64));

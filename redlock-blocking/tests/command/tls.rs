@@ -33,6 +33,38 @@ fn all_that_speaks_to_nodes_speaks_tls() {
 }
 
 #[test]
+fn each_node_has_its_own_name() {
+    let names = ["redis-1.example.com", "redis-2.example.com", "redis-3.example.com"];
+    let [Some(one), Some(two), Some(three)] = names.map(|name| Server::start(name, false)) else { return };
+    let servers = [one, two, three];
+    // One file with all authorities, and a name for each port.
+    let all: Vec<u8> =
+        servers.iter().flat_map(|server| std::fs::read(server.file("ca.pem")).unwrap()).collect();
+    let ca = servers[0].file("all.pem");
+    std::fs::write(&ca, all).unwrap();
+    let place = |server: &Server, name: &str| format!("--sni 127.0.0.1:{}={name}", server.port);
+    let nodes = servers.each_ref().map(|server| server.url("127.0.0.1")).join(",");
+    let run = |verb: &str, options: String| {
+        let mut command = redlock(&format!("{verb} --cacert {} {options}", ca.display()));
+        command.env("REDLOCK_NODES", &nodes);
+        outcome(command)
+    };
+    let named = [place(&servers[0], names[0]), place(&servers[1], names[1])];
+    let [one, two] = &named;
+    // All of them are asked, and the third has the name that all others have.
+    let checked = run("check", format!("{one} {two} --sni {} --sampling 100ms", names[2]));
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(!checked.stdout.contains("problem"), "{checked:?}");
+    let locked = run("run", format!("{one} {two} --sni {} door -- true", names[2]));
+    assert_eq!(locked.code, Some(0), "{locked:?}");
+    let checked = run("check", format!("{one} --sni {} --sampling 100ms", names[2]));
+    assert!(format!("{checked:?}").contains("not valid for name"), "{checked:?}");
+    let stray = run("check", "--sni 127.0.0.2=redis-1.example.com".to_owned());
+    assert_eq!(stray.code, Some(64), "{stray:?}");
+    assert!(stray.stderr.contains("127.0.0.2"), "{stray:?}");
+}
+
+#[test]
 fn what_is_wrong_with_tls_is_told() {
     let Some(server) = Server::start("redis.example.com", false) else { return };
     for line in ["run --wait 1s door -- true", "status door"] {

@@ -260,6 +260,32 @@ pub fn b37_localhost_and_names_connect(make: &Make<'_>) {
     drop(client(&*cluster));
 }
 
+/// What the system says of the client's own sockets: the timer of one that stands idle is that of its keep-alive. That
+/// it is set to 30 s, and that small packets are not held back, is read from sockets in each adapter's own tests.
+pub fn b38_idle_connections_are_kept_alive(make: &Make<'_>) {
+    let cluster = make(3);
+    let redlock = client(&*cluster);
+    assert!(redlock.acquire("door").lock().unwrap().is_held());
+    if cfg!(target_os = "linux") {
+        for addr in cluster.addrs() {
+            eventually("its timer is that of the keep-alive", || timers_towards(addr) == ["02"]);
+        }
+    }
+}
+
+/// The timers of all connections to an address on this machine that stand.
+fn timers_towards(addr: SocketAddr) -> Vec<String> {
+    let sockets = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
+    let port = format!(":{:04X}", addr.port());
+    let timer = |line: &str| {
+        let mut fields = line.split_whitespace().skip(2);
+        let (remote, state) = (fields.next()?, fields.next()?);
+        let timer = fields.nth(1)?.split(':').next()?;
+        (remote.ends_with(&port) && state == "01").then(|| timer.to_owned())
+    };
+    sockets.lines().filter_map(timer).collect()
+}
+
 fn name_of_loopback() -> String {
     let host = std::process::Command::new("uname").arg("-n").output().unwrap().stdout;
     let names = ["localhost.".to_string(), String::from_utf8(host).unwrap().trim().to_string()];

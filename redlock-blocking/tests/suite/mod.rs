@@ -141,6 +141,7 @@ macro_rules! behaviours {
             r12_one_server_twice_is_refused_with_both_names
             b37_localhost_and_names_connect
             r24_a_second_name_is_found_by_the_handshake
+            b38_idle_connections_are_kept_alive
         }
     };
     ($run:ident, $module:ident: $($name:ident)*) => {

@@ -382,3 +382,43 @@ macro_rules! __system {
         }
     };
 }
+
+/// How TCP connections are tuned, as `tune`, and a look at it for tests, as `assert_tuned`, for a crate that depends on
+/// `socket2`, and in its tests on `rustix` with `net`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tune {
+    () => {
+        /// A connection on which nothing was said for so long is asked whether it still stands, so that one that was cut
+        /// silently is found before a lock is; and so that what is in between does not forget it for idleness.
+        const KEEPALIVE: core::time::Duration = core::time::Duration::from_secs(30);
+        /// When no answer comes, it is asked again so often that it is given up within a few of these.
+        const KEEPALIVE_AGAIN: core::time::Duration = core::time::Duration::from_secs(10);
+
+        /// Small packets go out at once, and a silent peer is asked whether it is there. Neither is worth failing for.
+        fn tune<'a>(stream: impl Into<socket2::SockRef<'a>>) {
+            let socket = stream.into();
+            let _no_delay = socket.set_tcp_nodelay(true);
+            let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE);
+            #[cfg(any(
+                target_os = "linux",
+                target_os = "android",
+                target_os = "freebsd",
+                target_os = "macos",
+                target_os = "windows",
+            ))]
+            let keepalive = keepalive.with_interval(KEEPALIVE_AGAIN);
+            let _keepalive = socket.set_tcp_keepalive(&keepalive);
+        }
+
+        #[cfg(all(test, target_os = "linux"))]
+        fn assert_tuned(socket: impl std::os::fd::AsFd) {
+            use rustix::net::sockopt;
+
+            assert_eq!(sockopt::tcp_nodelay(&socket), Ok(true));
+            assert_eq!(sockopt::socket_keepalive(&socket), Ok(true));
+            assert_eq!(sockopt::tcp_keepidle(&socket), Ok(KEEPALIVE));
+            assert_eq!(sockopt::tcp_keepintvl(&socket), Ok(KEEPALIVE_AGAIN));
+        }
+    };
+}

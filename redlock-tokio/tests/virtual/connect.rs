@@ -74,6 +74,18 @@ async fn b22_a_hanging_resolver_is_asked_once_and_costs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn r27_a_hanging_resolver_ends_at_the_connect_timeout() {
+    let bench = Bench::new(3);
+    let transport = Hanging { nodes: bench.nodes.clone(), asked: Arc::default() };
+    let urls = ["redis://10.0.0.1", "redis://slow-1.example.com", "redis://slow-2.example.com"];
+    let builder = Redlock::builder().nodes(urls).transport(transport).clock(bench.clock.clone());
+    let start = tokio::time::Instant::now();
+    let error = builder.connect_timeout(secs(3)).connect().await.unwrap_err();
+    assert!(matches!(&error, BuildError::Connect(error) if error.timed_out && error.ready == 1), "{error}");
+    assert_eq!(start.elapsed(), secs(3));
+}
+
+#[tokio::test(start_paused = true)]
 async fn r27_why_a_client_cannot_be_made() {
     let bench = Bench::new(3);
     (0..2).for_each(|node| bench.nodes.kill(node));

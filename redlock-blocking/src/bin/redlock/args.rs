@@ -62,7 +62,7 @@ pub(crate) enum Command {
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = RUN_HELP)]
 pub(crate) struct RunArgs {
-    /// A node: redis://[user[:password]@]host[:port][/db] or unix:///path; repeat it for each node
+    /// A node: redis://[user[:password]@]host[:port][/db], rediss://… for TLS, or unix:///path; repeat it for each node
     ///
     /// All users of a lock must name the same nodes. Without --node they are read from REDLOCK_NODES, separated by
     /// commas; that is the better place for passwords, which others can see in a command line.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::args::BenchArgs;
 use crate::exit::{self, Exit};
-use crate::{clock, inspect, out};
+use crate::{clock, inspect, out, run};
 
 /// So often does the bar move.
 const TICK: Duration = Duration::from_millis(100);
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &BenchArgs) -> Exit {
     }
     let redlock = match builder.connect() {
         Ok(redlock) => redlock,
-        Err(error @ BuildError::Config(_)) => return fail(exit::USAGE, error),
+        Err(error @ BuildError::Config(_)) => return fail(exit::USAGE, run::text(&error)),
         Err(error) => return fail(exit::UNAVAILABLE, error),
     };
     let (samples, elapsed) = measure(&redlock, args);
@@ -240,7 +240,9 @@ fn table(report: &Report, cycle: &[Duration]) -> String {
     let fenced = if report.fenced { ", fenced" } else { "" };
     let _ = writeln!(
         text,
-        "{cycles} cycles of acquire and release over {nodes} nodes by {threads} threads in {:.1} s{fenced}: {cycles_per_second} a second\n",
+        "{cycles} cycles of acquire and release over {nodes} node{} by {threads} thread{} in {:.1} s{fenced}: {cycles_per_second} a second\n",
+        if *nodes == 1 { "" } else { "s" },
+        if *threads == 1 { "" } else { "s" },
         Duration::from_millis(*elapsed_ms).as_secs_f64()
     );
     let _ = writeln!(text, "{:<10}{:>10}{:>10}{:>10}{:>10}", "µs", "p50", "p99", "p99.9", "max");

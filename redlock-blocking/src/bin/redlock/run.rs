@@ -7,7 +7,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 
 use redlock_blocking::{
-    AcquireError, AcquireErrorKind, Address, BuildError, Guard, Instant, Redlock, RoundLoss, Tls, parse_list,
+    AcquireError, AcquireErrorKind, Address, BuildError, ConfigError, Guard, Instant, Redlock, RoundLoss,
+    Tls, parse_list,
 };
 use redlock_core::Config;
 use signal_hook::consts::signal::SIGTSTP;
@@ -214,10 +215,18 @@ pub(crate) fn nodes_from_environment() -> Result<Vec<Address>, String> {
     parse_list(&list).map_err(|error| format!("{NODES}: {error}"))
 }
 
+/// With the option that was given, where the error has the name of what it sets.
+pub(crate) fn text(error: &BuildError) -> String {
+    if let BuildError::Config(ConfigError::DefaultTtl(why)) = error {
+        return format!("--ttl: {why}");
+    }
+    error.to_string()
+}
+
 impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
         let is_usage = matches!(error, BuildError::Config(_) | BuildError::TlsUnsupported { .. });
-        Self { code: if is_usage { exit::USAGE } else { exit::UNAVAILABLE }, message: error.to_string() }
+        Self { code: if is_usage { exit::USAGE } else { exit::UNAVAILABLE }, message: text(&error) }
     }
 }
 

@@ -22,7 +22,10 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Exit {
 }
 
 pub(crate) fn man(args: &ManArgs) -> Exit {
-    match clap_mangen::generate_to(Cli::command(), &args.directory) {
+    // With the name, or the pages say `run` where `redlock run` is meant; and they leave out the `--` before a command.
+    let usage = "redlock run [OPTIONS] <RESOURCE> -- <CMD>...";
+    let command = Cli::command().bin_name("redlock").mut_subcommand("run", |run| run.override_usage(usage));
+    match clap_mangen::generate_to(command, &args.directory) {
         Ok(()) => Exit(0),
         Err(error) => {
             out::say(format_args!("{}: {error}", args.directory.display()));

@@ -2,11 +2,17 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
+    clippy::wildcard_enum_match_arm,
     clippy::std_instead_of_core,
+    clippy::std_instead_of_alloc,
     missing_docs,
     reason = "a test may fail by panicking"
 )]
 
+mod broken;
+mod front;
+mod nodes;
 pub mod server;
 
 use rcgen::KeyPair;

@@ -100,8 +100,8 @@ impl<R: Runtime> Builder<R> {
         Self { transport: Arc::new(transport), ..self }
     }
 
-    /// How TLS is spoken to nodes whose address says `rediss://`, for instance a `redlock_tls::Tls` with a CA of your own.
-    /// Without it, the crate's feature `tls` trusts what the system trusts.
+    /// How TLS is spoken to nodes whose address says `rediss://`, for instance a `redlock_tls::Tls` with a CA of your own
+    /// (and what single nodes have for themselves). Without it, the crate's feature `tls` trusts what the system trusts.
     pub fn tls(self, tls: impl Secure + 'static) -> Self {
         Self { secure: Some(Arc::new(tls)), ..self }
     }

@@ -161,8 +161,8 @@ impl Connections {
     fn dial(&self, address: &Address, addresses: Vec<SocketAddr>) -> BoxFuture<Dialled> {
         let each = share_of(self.handshake_timeout, addresses.len());
         let tls = match (address.endpoint(), &self.secure) {
-            (Endpoint::Tcp { host, .. }, Some(secure)) if address.is_tls() => {
-                Some((host.clone(), Arc::clone(secure)))
+            (Endpoint::Tcp { host, port }, Some(secure)) if address.is_tls() => {
+                Some((host.clone(), *port, Arc::clone(secure)))
             }
             _ => None,
         };
@@ -172,7 +172,7 @@ impl Connections {
 
 async fn dial(
     transport: Arc<dyn Transport>,
-    tls: Option<(String, Arc<dyn Secure>)>,
+    tls: Option<(String, u16, Arc<dyn Secure>)>,
     addresses: Vec<SocketAddr>,
     each: Duration,
     sleep: Sleep,
@@ -189,8 +189,8 @@ async fn dial(
                 continue;
             }
         };
-        let Some((host, secure)) = &tls else { return Ok(socket) };
-        match within(secure.secure(host.clone(), socket), &mut time).await {
+        let Some((host, port, secure)) = &tls else { return Ok(socket) };
+        match within(secure.secure(host.clone(), *port, socket), &mut time).await {
             Ok(socket) => return Ok(socket),
             Err(error) => faults.add_tls(&address.to_string(), &error),
         }

@@ -73,9 +73,14 @@ pub trait Runtime: Copy + fmt::Debug + Send + Sync + 'static {
 
 /// Puts TLS between a client and its sockets.
 pub trait Secure: Send + Sync {
-    /// Speaks TLS over a connection that stands, to the host of that name in the node's address; ready once the handshake
-    /// is done. It must not block. Its time is part of the handshake timeout.
-    fn secure(&self, host: String, socket: Box<dyn Socket>) -> BoxFuture<io::Result<Box<dyn Socket>>>;
+    /// Speaks TLS over a connection that stands, to the node with this host and port in its address; ready once the
+    /// handshake is done. It must not block. Its time is part of the handshake timeout.
+    fn secure(
+        &self,
+        host: String,
+        port: u16,
+        socket: Box<dyn Socket>,
+    ) -> BoxFuture<io::Result<Box<dyn Socket>>>;
 }
 
 /// Makes connections: the runtime's sockets, or what a test puts in their place.

@@ -11,7 +11,7 @@ use crate::secure::TlsOptions;
 /// Which nodes, and how patient to be with them.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct NodeOptions {
-    /// A node: redis://[user[:password]@]host[:port][/db] or unix:///path; repeat it for each node
+    /// A node: redis://[user[:password]@]host[:port][/db], rediss://… for TLS, or unix:///path; repeat it for each node
     ///
     /// Without --node they are read from REDLOCK_NODES, separated by commas.
     #[arg(long = "node", value_name = "URL")]

@@ -123,7 +123,7 @@ fn connect(
                 if !address.is_tls() {
                     return Ok(Box::new(stream));
                 }
-                match secure(tls, host, stream, share) {
+                match secure(tls, (host, *port), stream, share) {
                     Ok(stream) => return Ok(Box::new(stream)),
                     Err(error) => faults.add_tls(&target.to_string(), &error),
                 }
@@ -152,10 +152,15 @@ fn dial(target: SocketAddr, share: Duration, patience: Duration) -> io::Result<T
 }
 
 /// Never in the clear where TLS is wanted.
-fn secure(tls: Option<&Tls>, host: &str, mut stream: TcpStream, share: Duration) -> io::Result<Secured> {
+fn secure(
+    tls: Option<&Tls>,
+    (host, port): (&str, u16),
+    mut stream: TcpStream,
+    share: Duration,
+) -> io::Result<Secured> {
     let tls = tls.ok_or_else(|| io::Error::other("nothing speaks it here"))?;
     stream.set_read_timeout(Some(share))?;
-    let mut session = tls.session(host)?;
+    let mut session = tls.session(host, port)?;
     if let Err(error) = session.handshake(&mut stream) {
         // What a blocking socket says when its time is up.
         return Err(if is_in_vain(&error) { ErrorKind::TimedOut.into() } else { error });
