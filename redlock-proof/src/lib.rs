@@ -2,7 +2,8 @@
 //!
 //! What is checked is the shipped [`Claim`](redlock_core::machine::Claim), never a copy of it: the harness plays the engine
 //! that carries out its effects, the network, the servers, and a rival, and tries every order of what can happen within
-//! the bounds of a [`Model`](model::Model). Every state that can be reached is looked at once; in each the
+//! the bounds of a [`Model`](model::Model). In some both clients are candidates of an election, each with the shipped
+//! [`Election`](redlock_core::machine::Election), and the harness is the adapter around it. Every state that can be reached is looked at once; in each the
 //! [properties](model::Property) have to hold, and each model says what must happen in it *sometimes*, so that one which
 //! proves nothing because nothing happens in it fails as well.
 //!

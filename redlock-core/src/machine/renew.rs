@@ -48,6 +48,15 @@ impl Renewal {
         self.not_before = now.saturating_add(node_timeout.max(self.ttl / 20));
     }
 
+    /// The renewal that started at `start` was confirmed: the next is no retry of it, which a node timeout that is longer than the
+    /// lock would keep away until that is lost. Of two that are under way the later one keeps its distance.
+    pub fn confirmed(&mut self, start: Instant, node_timeout: Duration) {
+        let least = self.ttl / 20;
+        if self.not_before <= start.saturating_add(node_timeout.max(least)) {
+            self.not_before = start.saturating_add(least);
+        }
+    }
+
     /// When the next renewal is due: a third of the time from the newest confirmed start to the deadline in force, up to a
     /// tenth of that third earlier so that many locks taken at once do not stay in step.
     #[must_use]
@@ -98,6 +107,25 @@ mod tests {
         assert_eq!(renewal.due(Instant::from_secs(4), Instant::from_secs(13)), Instant::from_millis(7_500));
         renewal.started(Instant::from_secs(8), Duration::from_millis(900));
         assert_eq!(renewal.due(Instant::from_secs(4), Instant::from_secs(13)), Instant::from_millis(8_900));
+    }
+
+    #[test]
+    fn r16_after_a_confirmed_one_the_next_is_no_retry() {
+        let (patience, at) = (20 * SECOND, Instant::from_secs);
+        let mut renewal = Renewal::new(Instant::MAX, 10 * SECOND, 0);
+        renewal.started(at(3), patience);
+        assert_eq!(renewal.due(at(0), at(9)), at(23));
+        renewal.confirmed(at(3), patience);
+        assert_eq!(renewal.due(at(3), at(12)), at(6), "a third, as after the first");
+        renewal.started(at(30), patience);
+        renewal.confirmed(at(3), patience);
+        assert_eq!(renewal.due(at(3), at(12)), at(50), "an older one says nothing of it");
+        renewal.confirmed(at(30), patience);
+        assert_eq!(
+            renewal.due(at(30), at(30)),
+            Instant::from_millis(30_500),
+            "no busy loop where little is in force"
+        );
     }
 
     /// The first numbers of xorshift32 after 1, as published.

@@ -66,6 +66,17 @@ fn r16_b50_without_a_bound_a_thousand_renewals_work() {
 }
 
 #[test]
+fn r16_a_node_timeout_longer_than_the_lock_keeps_only_retries_apart() {
+    let mut bench = Bench::with(3, |config| config.node_timeout(ms(250)));
+    let request = bench.request("orders").ttl(ms(120)).auto_renew(Duration::MAX);
+    let lock = bench.hold_by(request);
+    bench.forget();
+    let extensions = confirmed_until(&mut bench, 10_000);
+    assert!(extensions.windows(2).all(|pair| pair[1].0 - pair[0].0 <= 40), "{extensions:?}");
+    assert!(bench.is_held(lock));
+}
+
+#[test]
 fn r16_b50_without_renewal_it_ends_after_one_ttl() {
     let mut bench = Bench::new(3);
     let request = bench.request("orders").ttl(ms(3_000));

@@ -221,8 +221,10 @@ impl Claim {
             let cause = if renewal { Cause::Renewal } else { Cause::Manual };
             if result.is_ok() {
                 self.newest_start = self.newest_start.max(start);
-                if let (Cause::Manual, Some(schedule)) = (cause, self.renewal.as_mut()) {
-                    schedule.use_ttl(ttl);
+                match (cause, self.renewal.as_mut()) {
+                    (Cause::Manual, Some(schedule)) => schedule.use_ttl(ttl),
+                    (Cause::Renewal, Some(schedule)) => schedule.confirmed(start, self.terms.node_timeout),
+                    (Cause::Manual | Cause::Renewal, None) => {}
                 }
             }
             effects.push(Effect::RoundDone { round: number, cause, result });

@@ -112,7 +112,14 @@ pub(super) fn deep() -> Vec<Model> {
             sometimes: &[Met::ElectedAgain, Met::Succeeded, Met::CampaignedAfterLoss, Met::AttemptLost],
             ..both
         },
-        Model { breaks: [1, 0], break_at: FIRST, ..election_votes() },
+        Model {
+            horizon: 1,
+            rest: 0,
+            breaks: [1, 0],
+            break_at: FIRST,
+            sometimes: &[Met::ElectedAgain, Met::Succeeded, Met::AttemptLost, Met::LateRan],
+            ..election_votes()
+        },
         Model { hears_later: true, ..with(election_watch(), |plan| plan.abandons = true) },
         Model { hears_later: true, ..with(election_epochs(), |plan| plan.abandons = true) },
     ]

@@ -20,6 +20,7 @@ use locks::{
 pub fn models() -> Vec<Model> {
     vec![
         fence_repair(),
+        election(),
         restart(),
         extend(),
         renewal(),
@@ -38,7 +39,6 @@ pub fn models() -> Vec<Model> {
         connect(),
         watch(),
         watch_repair(),
-        election(),
         election_votes(),
         election_watch(),
         election_epochs(),
