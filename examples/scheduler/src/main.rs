@@ -96,6 +96,7 @@ async fn stand(
                 Err(reason) => say(&format!("{name} leads no more: {reason}")),
             },
             () = &mut stop => {
+                say(&format!("{name} resigns"));
                 let released = term.release().await?;
                 say(&format!("{name} resigned: {released}"));
                 break;

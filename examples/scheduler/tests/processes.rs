@@ -194,7 +194,7 @@ fn without_arguments_it_shows_how_it_goes() {
             assert_eq!(leader.replace(name), None, "two lead: {said}");
         } else if rest.starts_with("ran tick") {
             assert_eq!(leader, Some(name), "{said}");
-        } else if rest.starts_with("resigned") {
+        } else if rest.starts_with("resigns") {
             assert_eq!(leader.take(), Some(name), "{said}");
         }
     }
