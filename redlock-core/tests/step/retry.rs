@@ -98,6 +98,23 @@ fn a_delay_is_cut_to_the_wait_and_can_be_called_off() {
 }
 
 #[test]
+fn r10_a_delay_that_took_all_of_the_wait_leaves_none_to_stand_in_line() {
+    let mut bench = Bench::new(3);
+    let lock = bench.hold("orders");
+    let request = bench.request("orders").delay(ms(250)).wait(ms(100));
+    bench.ask(request);
+    bench.at(99);
+    bench.nothing_told();
+    // A timer that fires late: the answer comes in the same call.
+    bench.client.handle_timeout(at(190));
+    bench.drain();
+    let error = bench.acquire_failed();
+    assert_eq!(error.kind, AcquireErrorKind::WaitOver { last: RoundLoss::Contended });
+    assert_eq!((error.attempts, error.elapsed), (0, ms(190)));
+    assert!(bench.is_held(lock));
+}
+
+#[test]
 fn each_lost_round_that_another_one_follows_is_told_and_counted() {
     let mut bench = Bench::with(1, |config| config);
     let request = bench.request("orders").wait(ms(60_000)).attempts(3);
