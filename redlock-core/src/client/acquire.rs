@@ -124,7 +124,7 @@ impl Client {
         let Some(Operation::Acquire(acquire)) = self.operations.get_mut(operation) else { return };
         acquire.phase = AcquirePhase::Queued;
         // Of a delay that took all of the wait, or more where the timer fired late, nothing is left to wait in line with (R10).
-        let is_over = acquire.row.start() < acquire.row.wait_end() && self.now >= acquire.row.wait_end();
+        let is_over = self.now >= acquire.row.wait_end();
         match acquire.line().cloned() {
             Some(key) if is_over && self.lines.contains_key(&key) => self.end_of_wait(operation),
             Some(key) => self.join_line(key, operation),

@@ -28,14 +28,6 @@ use core::time::Duration;
 /// suspended, and the clock must be read soon after that (R13).
 pub const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// With no more operations under way than that, each writes at once, and needs nobody to be woken for it. Operations whose
-/// answer is there and was not taken count, too: who takes it often asks for something again.
-#[cfg(not(loom))]
-pub(super) const FEW: usize = 4;
-/// So that a model needs few.
-#[cfg(loom)]
-pub(super) const FEW: usize = 1;
-
 /// Does what the engine wants. Called with the hub's mutex held, on whichever thread made the engine want it: it must not
 /// block, and must not call the hub.
 pub trait Driver: Send {

@@ -3,7 +3,7 @@
 use super::after::After;
 use super::cell::{Ended, LockCell, Now};
 use super::feed::Feed;
-use super::hub::{Driver, FEW, LONGEST_SLEEP};
+use super::hub::{Driver, LONGEST_SLEEP};
 use super::observe::Observer;
 use super::sync::Arc;
 use crate::client::Client;
@@ -18,6 +18,14 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::task::Waker;
 use core::time::Duration;
+
+/// With no more operations under way than that, each writes at once, and needs nobody to be woken for it. Operations whose
+/// answer is there and was not taken count, too: who takes it often asks for something again.
+#[cfg(not(loom))]
+const FEW: usize = 4;
+/// So that a model needs few.
+#[cfg(loom)]
+const FEW: usize = 1;
 
 /// What the mutex guards.
 pub(super) struct State<D> {
