@@ -43,6 +43,21 @@ fn texts<'a>(files: &'a [String], ending: &str) -> Vec<(&'a str, String)> {
     files.iter().filter(|path| path.ends_with(ending)).map(|path| (path.as_str(), read(path))).collect()
 }
 
+/// A document, parted.
+struct Document<'a> {
+    path: &'a str,
+    prose: String,
+    commands: Vec<String>,
+}
+
+fn documents(files: &[String]) -> Vec<Document<'_>> {
+    let parted = |(path, text): (_, String)| {
+        let (prose, commands) = parted(&text);
+        Document { path, prose, commands }
+    };
+    texts(files, ".md").into_iter().map(parted).collect()
+}
+
 /// The text without its blocks of code, and the lines of those that are for a shell.
 fn parted(text: &str) -> (String, Vec<String>) {
     let (mut prose, mut commands, mut fence) = (String::new(), Vec::new(), None);
@@ -99,9 +114,8 @@ fn normal(path: &str) -> String {
 fn links_lead_somewhere() -> io::Result<()> {
     let files = files()?;
     let (mut wrong, mut checked) = (Vec::new(), 0);
-    for (document, text) in texts(&files, ".md") {
+    for Document { path: document, prose, .. } in documents(&files) {
         let folder = document.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let (prose, _) = parted(&text);
         for target in between(&prose, "](", ")") {
             // Paths of Rust are rustdoc's to check.
             if target.contains("://") || target.contains("::") {
@@ -128,8 +142,7 @@ fn links_lead_somewhere() -> io::Result<()> {
 fn files_that_are_named_exist() -> io::Result<()> {
     let files = files()?;
     let (mut wrong, mut checked) = (Vec::new(), 0);
-    for (document, text) in texts(&files, ".md") {
-        let (prose, _) = parted(&text);
+    for Document { path: document, prose, .. } in documents(&files) {
         for span in spans(&prose) {
             let is_path = span.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
             let is_file = [".rs", ".md", ".toml", ".txt", ".json", ".yml", ".svg"]
@@ -158,8 +171,7 @@ fn tests_that_are_named_exist() -> io::Result<()> {
     let files = files()?;
     let sources = texts(&files, ".rs");
     let (mut wrong, mut checked) = (Vec::new(), 0);
-    for (document, text) in texts(&files, ".md") {
-        let (prose, _) = parted(&text);
+    for Document { path: document, prose, .. } in documents(&files) {
         let pieces: Vec<&str> = prose.split('`').collect();
         for (index, piece) in pieces.iter().enumerate().skip(1).step_by(2) {
             let Some(prefix) = piece.strip_suffix('…') else { continue };
@@ -211,8 +223,7 @@ fn commands_name_what_is_there() -> io::Result<()> {
         "test",
     ];
     let (mut wrong, mut checked) = (Vec::new(), 0);
-    for (document, text) in texts(&files, ".md") {
-        let (prose, mut commands) = parted(&text);
+    for Document { path: document, prose, mut commands } in documents(&files) {
         commands.extend(spans(&prose).into_iter().map(str::to_owned));
         for command in commands {
             let words: Vec<&str> = command.split_whitespace().take_while(|word| *word != "#").collect();

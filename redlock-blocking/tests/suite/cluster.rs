@@ -3,6 +3,8 @@
 #[path = "../../../redlock-core/tests/programs/mod.rs"]
 mod programs;
 
+pub use programs::paths as programs;
+
 use super::{eventually, within};
 use core::time::Duration;
 use redlock_core::sim::{Condition, Dialect, Memory, Server, TcpNode};
@@ -142,11 +144,6 @@ impl Cluster for Simulated {
 }
 
 // ---- real ----
-
-/// Server programs that can be tested against.
-pub fn programs() -> impl Iterator<Item = &'static Path> {
-    programs::for_tests().iter().map(|program| program.path.as_path())
-}
 
 /// Real servers, of one program.
 pub struct Real {

@@ -64,6 +64,11 @@ pub fn for_tests() -> &'static [Program] {
     })
 }
 
+/// Where they are.
+pub fn paths() -> impl Iterator<Item = &'static Path> {
+    for_tests().iter().map(|program| program.path.as_path())
+}
+
 fn in_search_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())

@@ -3,6 +3,8 @@
 #[path = "../programs/mod.rs"]
 mod programs;
 
+pub(crate) use programs::paths as programs;
+
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -20,11 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const BUSY_SCRIPT: &str = "EVAL \"while true do end\" 0";
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
-
-/// The programs to compare with.
-pub(crate) fn programs() -> impl Iterator<Item = &'static Path> {
-    programs::for_tests().iter().map(|program| program.path.as_path())
-}
 
 /// A server of its own.
 pub(crate) struct Real {

@@ -83,7 +83,7 @@ impl Run<'_> {
         };
         self.timeline.note(self.world.now(), Lane::Client(client), || format!("campaigns in {delay:?}"));
         let entropy = self.world.entropy();
-        let wanted: Vec<Vec<u8>> = self.plan.resources.iter().map(|name| name.clone().into_bytes()).collect();
+        let wanted = self.plan.names();
         let mut request = AcquireRequest::all(wanted.clone(), entropy).ttl(self.plan.ttl).delay(delay);
         if self.plan.is_fenced {
             request = request.fenced();

@@ -53,6 +53,13 @@ pub(super) struct Plan {
     pub(super) is_election: bool,
 }
 
+impl Plan {
+    /// The resources, as they are asked for.
+    pub(super) fn names(&self) -> Vec<Vec<u8>> {
+        self.resources.iter().map(|name| name.clone().into_bytes()).collect()
+    }
+}
+
 /// The plan that the dice decide, at this size if one is given.
 pub(super) fn plan(dice: &mut Dice<'_>, size: Option<Size>, breakage: Option<Breakage>) -> Plan {
     let drawn = match dice.below(100) {

@@ -56,7 +56,7 @@ pub fn run_sized(
 ) -> Outcome {
     let plan = plan(&mut dice, size, breakage);
     let world = World::new(dice.seed());
-    let names = plan.resources.iter().map(|name| name.clone().into_bytes()).collect();
+    let names = plan.names();
     let oracle = Oracle::new(plan.clients, names, !plan.is_deleting);
     let longest_ttl = plan.ttl;
     let timeline = Timeline::new(keep_timeline);
@@ -213,8 +213,7 @@ impl Run<'_> {
         // A half-open connection is given up after 2 s of silence (R11): before that a node may be missing.
         let mut wait = PATIENCE;
         let entropy = self.world.entropy();
-        let mut wanted: Vec<Vec<u8>> =
-            self.plan.resources.iter().map(|name| name.clone().into_bytes()).collect();
+        let mut wanted = self.plan.names();
         if wanted.len() > 1 && self.dice.chance(50) {
             let index = self.dice.index(wanted.len());
             wanted = vec![wanted.swap_remove(index)];

@@ -1,5 +1,6 @@
 //! Servers that do not answer, and connections that end within what they say.
 
+use super::eventually;
 use super::front::{Behind, End, Front};
 use redlock_blocking::{BuildError, ConnectError, NodeFault, NodeState, Redlock};
 use redlock_core::sim::{Dialect, Server, TcpNode};
@@ -7,14 +8,6 @@ use std::time::Duration;
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
-}
-
-fn eventually(redlock: &Redlock, what: &str, is_so: impl Fn() -> bool) {
-    let until = redlock.now().saturating_add(Duration::from_secs(10));
-    while !is_so() {
-        assert!(redlock.now() < until, "still not after 10 s: {what}: {:?}", redlock.nodes());
-        std::thread::sleep(ms(1));
-    }
 }
 
 /// The connect timeout ends it; and before that the handshake timeout each connection, so that another is tried.

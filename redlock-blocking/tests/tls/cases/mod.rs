@@ -27,6 +27,15 @@ fn connect(server: &Server, host: &str, tls: Tls) -> Result<Redlock, BuildError>
     builder.connect_timeout(Duration::from_secs(2)).connect()
 }
 
+/// Polls until it is so; a test fails when it is not within so long that no busy machine explains it.
+fn eventually(redlock: &Redlock, what: &str, is_so: impl Fn() -> bool) {
+    let until = redlock.now().saturating_add(Duration::from_secs(10));
+    while !is_so() {
+        assert!(redlock.now() < until, "still not after 10 s: {what}: {:?}", redlock.nodes());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn locks(redlock: Redlock) {
     let guard = redlock.acquire("door").lock().unwrap();
     assert!(guard.is_held());

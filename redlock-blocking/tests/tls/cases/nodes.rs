@@ -1,10 +1,9 @@
 //! Nodes of which each has a name, an authority or a client certificate of its own.
 
 use super::server::Server;
-use super::{connect, locks};
+use super::{connect, eventually, locks};
 use redlock_blocking::{NodeState, Redlock};
 use redlock_tls::{Tls, TlsBuilder};
-use std::time::Duration;
 
 const NAMES: [&str; 3] = ["redis-1.example.com", "redis-2.example.com", "redis-3.example.com"];
 
@@ -23,12 +22,9 @@ fn trusting(servers: &[Server; 3]) -> TlsBuilder {
 
 /// All of them, not only a majority.
 fn all_are_ready(redlock: &Redlock) {
-    let is_ready = || redlock.nodes().iter().all(|node| node.state == NodeState::Ready);
-    let until = redlock.now().saturating_add(Duration::from_secs(10));
-    while !is_ready() {
-        assert!(redlock.now() < until, "{:?}", redlock.nodes());
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    eventually(redlock, "all nodes are ready", || {
+        redlock.nodes().iter().all(|node| node.state == NodeState::Ready)
+    });
 }
 
 #[test]
